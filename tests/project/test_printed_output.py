@@ -8,16 +8,14 @@ import ast
 import inspect
 import re
 from io import StringIO
-from types import SimpleNamespace
 
 import pytest
 from django.core.mail import EmailMessage
 from django.core.management import call_command
 
+from django_dbqueue.conf.bounds import ProcessRange
 from django_dbqueue.mail.models import Email, Suppression
 from django_dbqueue.mail.models.suppression import Reason
-from django_dbqueue.management.commands._text import pool_text
-from django_dbqueue.monitor.worker_pool import PoolDecision, WorkerPool
 from django_dbqueue.tasks.imports.command import lines as lines_of_import
 from django_dbqueue.tasks.imports.sources import SOURCES
 from django_dbqueue.tasks.imports.take_over import Report
@@ -30,6 +28,7 @@ from tests.kit import shell_blocks
 from tests.kit.command_line import dbqueue, status
 from tests.kit.inline_worker import logged, work_off
 from tests.kit.mail import queue_into_memory
+from tests.kit.overview import a_worker
 from tests.kit.printed_blocks import PAGES, blocks_of
 from tests.kit.processes import ROOT
 from tests.kit.user_project import Project
@@ -136,16 +135,16 @@ def how_it_is():
 
 @shows("growing.md", "web1 4711 (")
 def what_a_worker_has_decided():
-    pool = Pool(SimpleNamespace(least=1, most=8), ScalingOptions(most=8), 2)
+    pool = Pool(ProcessRange(1, 8), ScalingOptions(most=8), 2)
     queue = QueueName("default", "shop.thumbnail", "default")
     made = [
         pool.decide(now, count, count, Figures(now, [Waiting(queue, jobs, waited)], clear, 1, 1))
         for now, count, jobs, waited, clear in ((10, 1, 4950, 1, 120), (20, 2, 10, 14, None))
     ]
-    told = [PoolDecision(17 - 3 * number, str(one)) for number, one in enumerate(made)]
+    told = [{"seconds": 3 * ago, "text": str(one)} for ago, one in enumerate(reversed(made))]
     shares = {"shop.thumbnail:default": 2, "shop.email:default": 1}
-    member = SimpleNamespace(lives=True, pool=WorkerPool(3, 1, 8, "", told[::-1], shares))
-    return pool_text("web1 4711 (7620a453)", member)
+    a_worker(pid=4711, pool={"processes": 3, "decisions": told, "queues": shares})
+    return dbqueue("workers").partition("\n\n")[2]
 
 
 @shows("coroutines.md", "shop.summary 17 has held up")
