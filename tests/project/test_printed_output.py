@@ -13,6 +13,7 @@ import pytest
 from django.core.mail import EmailMessage
 from django.core.management import call_command
 
+from django_dbqueue import __version__
 from django_dbqueue.conf.bounds import ProcessRange
 from django_dbqueue.mail.models import Email, Suppression
 from django_dbqueue.mail.models.suppression import Reason
@@ -232,6 +233,12 @@ def what_would_be_forgotten(settings):
     arguments = ("anna@example.org", "--dry-run")
     call_command("forget_address", *arguments, stdout=(out := StringIO()))
     return out.getvalue()
+
+
+@shows("deployment.md", "./wheels/django_dbqueue-")
+def what_an_image_needs():
+    wheel = f"./wheels/django_dbqueue-{__version__}-py3-none-any.whl"
+    return f"{wheel}[postgresql]\ndj-database-url\ngunicorn\n"
 
 
 @shows("mail.md", "*/5 * * * *")
