@@ -12,7 +12,7 @@ from django_dbqueue.management.colours import is_coloured
 from django_dbqueue.management.status import show
 from tests.kit.command_line import as_json, dbqueue, fails
 from tests.kit.failures import NO_PAPER, count, failed
-from tests.kit.jobs import overwrite
+from tests.kit.jobs import done, overwrite
 from tests.kit.lost_connection import lose_connection
 from tests.kit.overview import a_worker
 from tests.kit.terminal import at_terminal
@@ -30,6 +30,11 @@ def test_where_all_is_well_one_sentence_says_so():
     assert (report["version"], report["urgent"], report["alerts"]) == (1, False, [])
     assert report["verdict"] == "All is well: nothing to do, 0 done in the last hour."
     assert report["level"] == "ok"
+
+
+def test_jobs_that_are_done_and_that_no_worker_has_counted_yet_are_not_denied():
+    done()
+    assert "no job waits, runs or has failed in any queue table" in dbqueue("status")
 
 
 def test_an_urgent_alarm_ends_it_with_1_and_is_told_with_what_to_do():
