@@ -25,10 +25,10 @@ RED, GREEN = "\x1b[1;31m", "\x1b[1;32m"
 
 def test_where_all_is_well_one_sentence_says_so():
     said = dbqueue("status")
-    assert said.startswith("All is well: nothing to do, 0 done in the last hour.\n")
+    assert said.startswith("All is well: nothing waits, 0 done in the last hour.\n")
     report = as_json("status")
     assert (report["version"], report["urgent"], report["alerts"]) == (1, False, [])
-    assert report["verdict"] == "All is well: nothing to do, 0 done in the last hour."
+    assert report["verdict"] == "All is well: nothing waits, 0 done in the last hour."
     assert report["level"] == "ok"
 
 
@@ -85,7 +85,7 @@ def test_a_planned_pause_is_told_and_needs_nobody():
     Note.objects.create()
     Note.objects.pause("default", reason="paper")
     said = dbqueue("status")
-    assert said.startswith("All is well: nothing to do, 0 done in the last hour.\n- queueapp.note")
+    assert said.startswith("All is well: nothing waits, 0 done in the last hour.\n- queueapp.note")
     assert "paper" in said
 
 
