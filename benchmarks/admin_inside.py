@@ -31,7 +31,7 @@ from benchmarks.admin_rows import fill, say  # noqa: E402
 from benchmarks.reads import read_by  # noqa: E402
 from django_dbqueue.mail.models import Email  # noqa: E402
 
-ROUNDS = 7
+ROUNDS, READ_ROUNDS = 7, 3
 OK = 200
 POOL_BYTES = 2 << 30  # of MariaDB; PostgreSQL and SQLite have the system's cache
 
@@ -49,7 +49,7 @@ def measure(look: Callable[[], Any]) -> dict[str, Any]:
         "status": getattr(first, "status_code", OK),
         "ms": min(times) * 1000,
         "queries": queries(look),
-        "read": read_by(look),
+        "read": min(read_by(look) for _ in range(READ_ROUNDS)),
         "looked_at": looked_at[1] if looked_at else "",
     }
 

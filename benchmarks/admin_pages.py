@@ -102,6 +102,10 @@ def _filtered() -> dict[str, str]:
         "mail, failed in the last hour": f"{LIST}?state=4&failed=1h",
         "mail, failed in 24 hours, rare queue": f"{LIST}?state=4&failed=24h&queue=urgent",
         "mail, created in the last hour": f"{LIST}?created=1h",
+        "mail, ready, created in the last hour": f"{LIST}?state=0&created=1h",
+        "mail, ready, largest queue, created long ago": (
+            f"{LIST}?state=0&queue=default&created_until=2000-01-01T00:00"
+        ),
         "mail, created in the last 5 minutes": f"{LIST}?created=5m",
         "mail, sent in the last hour": f"{LIST}?state=2&finished=1h",
         "mail, what was sent again": f"{LIST}?resend_of__isnull=False",
@@ -116,6 +120,7 @@ def _searches() -> dict[str, str]:
     return {
         **{f"mail, search, {what}": f"{LIST}?q={quote(q)}" for what, q in in_list.items()},
         "mail, buried, search, an address": f"{LIST}?state=4&q={SEARCHES['an address']}",
+        "mail, delayed, search, an address of 100,000": f"{LIST}?state=3&q={quote(EVERYBODY)}",
         **{f"search, {what}": f"{QUEUE}search/?q={quote(q)}" for what, q in SEARCHES.items()},
         "mail, within subjects": f"{LIST}?subject__icontains=parcel+4322",
         "mail, within no subject": f"{LIST}?subject__icontains=no+such+thing",
@@ -211,12 +216,8 @@ def _commands() -> Looks:
         "failed --newer-than 1h": ("failed", "--newer-than", "1h"),
         "failed --queue": ("failed", "--queue", "urgent"),
         "workers": ("workers",),
-        "monitor": ("monitor", "--max", "1000000000"),
+        "monitor": ("monitor",),
         "explain": ("explain", "dbqueue_mail.email", str(_middle_and_last()[1])),
-        "cancel --dry-run --limit 500": (
-            *("cancel", "dbqueue_mail.email", "--queue", "urgent"),
-            *("--dry-run", "--limit", "500", "--yes"),
-        ),
     }
     top = Top(all_served(), None)
     return {**{f"dbqueue {name}": run(*words) for name, words in verbs.items()}, "top": top.look}

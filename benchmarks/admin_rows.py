@@ -15,7 +15,6 @@ from django.db import connection
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from benchmarks.django_project import ANALYZE
 from django_dbqueue.demo_data.history import write_failures, write_history
 from django_dbqueue.fields import DbNow
 from django_dbqueue.lifecycle.errors import appended, entry
@@ -28,6 +27,8 @@ from django_dbqueue.metrics.counting import PARTS, begin, counted
 from django_dbqueue.models import Minute, Queue, TableCount, Worker
 from django_dbqueue.states import Status
 
+# As a table in use is: its planner knows it, and on PostgreSQL it is vacuumed.
+ANALYZE = {"mysql": "ANALYZE TABLE", "postgresql": "VACUUM (ANALYZE)", "sqlite": "ANALYZE"}
 SEED = 10_000  # rows that are made, and then copied, unless somebody wants fewer
 # Skewed, as tables in use are: one queue has nine jobs of ten, another a few of the oldest ones.
 QUEUES = ("default",) * 9 + ("newsletter",)
@@ -152,7 +153,7 @@ def columns(number: int, status: Status) -> dict[str, Any]:
 
 
 def copy(rows: int, seed: int) -> None:
-    """The seed again and again, with other keys, and older from turn to turn."""
+    """The seed again and again, with other keys; the newest keys are of the last hours."""
     last = plain(Email).order_by("-pk").values_list("pk", flat=True)[0]
     stride, turns = max(last, seed), rows // seed
     rare = [key for model in JOBS for key in plain(model).filter(queue=RARE).values_list("pk")]
@@ -163,11 +164,21 @@ def copy(rows: int, seed: int) -> None:
         if model is not Email:
             of_seed += f" AND {key} < {ARCHIVED_FROM + seed}"
         for turn in range(1, turns):
-            moment = timezone.now() - timedelta(seconds=turn * SPAN / turns)
+            moment = timezone.now() - timedelta(seconds=(turns - 1 - turn) * SPAN / turns)
             copy_once(model, of_seed, f"{key} + {turn * stride}", moment)
+    age(last, seed)
     with connection.cursor() as cursor:
         for sql in connection.ops.sequence_reset_sql(no_style(), [*JOBS]):
             cursor.execute(sql)
+
+
+def age(last: int, seed: int) -> None:
+    """The seed itself is the oldest."""
+    moment = timezone.now() - timedelta(seconds=SPAN)
+    for model, newest in ((Email, last), (ArchivedEmail, ARCHIVED_FROM + seed)):
+        for name in TIMES:
+            rows = plain(model).filter(pk__lte=newest, **{f"{name}__isnull": False})
+            rows.update(**{name: moment})
 
 
 def copy_once(model: Any, where: str, key: str, moment: datetime) -> None:
@@ -209,4 +220,4 @@ def make_rare() -> None:
 def analyze() -> None:
     with connection.cursor() as cursor:
         for model in (*JOBS, Recipient, Minute, LogEntry, Suppression):
-            cursor.execute(f"{ANALYZE.get(connection.vendor, 'ANALYZE')} {model._meta.db_table}")
+            cursor.execute(f"{ANALYZE[connection.vendor]} {model._meta.db_table}")

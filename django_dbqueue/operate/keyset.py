@@ -257,8 +257,8 @@ def keyset_in(
         return _of_failure(queryset, indexed)
     if order not in {index_order(indexed), BY_END}:
         return Keyset(queryset, order)
-    one_queue = any(name == "queue" and leaf.lookup_name == "exact" for name, leaf in leaves)
-    if order == BY_CLAIM and one_queue:
+    of_queue = [leaf for name, leaf in leaves if name == "queue" and leaf.lookup_name == "exact"]
+    if order == BY_CLAIM and of_queue:
         order = BY_CLAIM_IN_QUEUE
     known = set() if indexed is None else {"status", "retry_at"} | INDEXED.get(indexed, set())
     bounds = [leaf for _, leaf in leaves if is_bound(leaf, order)]
@@ -270,7 +270,9 @@ def keyset_in(
     if "id" in asked or asked <= known:
         return keyset
     whole = in_state(queryset.model._base_manager.using(queryset.db), indexed)
-    return replace(keyset, scanned=with_leaves(whole, bounds))
+    # Only the rows of one queue are in that order.
+    known_too = of_queue if order == BY_CLAIM_IN_QUEUE else []
+    return replace(keyset, scanned=with_leaves(whole, [*bounds, *known_too]))
 
 
 def keyset_of_retried(rows: QuerySet[Any]) -> Keyset:
