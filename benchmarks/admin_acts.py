@@ -64,7 +64,6 @@ ACTS = {
     "move unsent mail to another queue": Act(
         "move_selected", Status.READY, {"dbqueue-queue": "elsewhere"}
     ),
-    "export sent mail": Act("export_selected", Status.DONE, rows=SENT, changes=0),
     "send mail of the archive again": Act("resend_selected", rows=ArchivedEmail.objects.all()),
     "erase sent mail": Act("forget_selected", Status.DONE, rows=SENT),
 }

@@ -45,6 +45,7 @@ class Dialect:
     has_lateral: ClassVar[bool] = False
     # Is an index searched with (a, b) > (x, y)?
     compares_rows: ClassVar[bool] = True
+    compares_keys: ClassVar[bool] = True  # Also where y is the key of the rows?
     # Seconds between looks for news, where nobody tells of them.
     look_every: ClassVar[float | None] = None
     # Seconds after news in which there may be more that nobody tells of.
