@@ -1,7 +1,10 @@
-"""How much a database reads to answer: rows, where a clock tells more of the neighbours."""
+"""How much a database reads to answer, and what that takes of a CPU: a clock tells of the machine's
+other work, too."""
 
 import itertools
+import time
 from collections.abc import Callable
+from pathlib import Path
 
 from django.db import connection
 
@@ -49,3 +52,27 @@ def _twenties(action: Callable[[], object]) -> int:
     finally:
         connection.connection.set_progress_handler(None, INSTRUCTIONS)
     return next(calls)
+
+
+def cpu_seconds() -> float:
+    """Of this process so far, and of the server where it is one of this machine: on MariaDB of all
+    of it, on PostgreSQL of this connection's process."""
+    return time.process_time() + sum(map(_on_cpu, _tasks()))
+
+
+def _tasks() -> list[Path]:
+    if connection.vendor == "sqlite":
+        return []
+    sql = "SELECT pg_backend_pid()" if connection.vendor == "postgresql" else "SELECT @@pid_file"
+    with connection.cursor() as cursor:
+        cursor.execute(sql)
+        [found] = cursor.fetchone()
+    pid = found if isinstance(found, int) else int(Path(found).read_text())
+    return list(Path(f"/proc/{pid}/task").iterdir())
+
+
+def _on_cpu(task: Path) -> float:
+    try:
+        return int((task / "schedstat").read_text().split()[0]) / 1e9
+    except FileNotFoundError:  # a thread has just ended
+        return 0.0

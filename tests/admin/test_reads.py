@@ -16,6 +16,7 @@ from django.utils import timezone
 
 from django_dbqueue.operate import walking
 from django_dbqueue.operate.keyset import keyset_of
+from django_dbqueue.operate.orders import in_state, of_keys
 from django_dbqueue.states import Status
 from tests.kit.admin_lists import NOTES, text_of
 from tests.kit.connections import is_mysql
@@ -43,7 +44,11 @@ PAGES = ["/admin/dbqueue/queue/", "/admin/dbqueue/queue/charts/?table=queueapp.n
 # See ``steps``. MariaDB counts the rows of a counting query's own table, too.
 BOUND = {"mysql": 24_000, "postgresql": 12_000, "sqlite": 14_000}[connection.vendor]
 
-THOUSAND, KEYS_BOUND = 1000, 7_000  # to find a row by its key, PostgreSQL reads some buffers
+AT_ONCE, THOUSAND, KEYS_BOUND = (
+    500,
+    1000,
+    7_000,
+)  # to find a row by its key, PostgreSQL reads some buffers
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -114,3 +119,14 @@ def test_a_thousand_keys_are_counted_and_listed_by_their_keys(status):
     keyset = keyset_of(QuerySet(Note).filter(pk__in=list(newest[:THOUSAND])), status)
     assert steps(keyset.count, TABLE) < KEYS_BOUND
     assert steps(lambda: keyset.page(50), TABLE) < KEYS_BOUND
+
+
+@pytest.mark.parametrize("status", Status)
+def test_what_is_done_to_jobs_of_a_state_finds_them_by_their_keys(status):
+    newest = QuerySet(Note).order_by("-pk").values_list("pk", flat=True)
+    chosen = list(newest.filter(status=status)[:AT_ONCE])
+    rows = keyset_of(in_state(QuerySet(Note), status), status).queryset  # as the list has them
+    found: list[int] = []
+    read = lambda: found.extend(job.pk for job in of_keys(rows, chosen).only("pk"))  # noqa: E731
+    assert steps(read, TABLE) < KEYS_BOUND
+    assert sorted(found) == sorted(chosen)
