@@ -85,10 +85,12 @@ def act(client: Client, what: Act) -> dict[str, Any]:
     read = read_by(send)
     used = cpu_seconds() - used
     said = LogEntry.objects.order_by("-pk")[0]
+    number = f"{what.changes:,} "
     return {
         "status": answers[0].status_code,
         "seconds": took,
         "cpu": used,
+        "is_done": said.object_repr.startswith(number),
         "read": read,
         "said": f"{said.object_repr}: {said.change_message}"[:200],
     }
