@@ -44,7 +44,7 @@ class Act:
         return data
 
 
-SENT = Email.objects.filter(status=Status.DONE)
+SENT = Email.objects.filter(status=Status.DONE, is_erased=False)
 ACTS = {
     "retry failed mail": Act("kick_selected", Status.BURIED),
     "retry failed mail of a rare queue": Act(
