@@ -3,6 +3,7 @@
 import gc
 import logging
 import os
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -36,6 +37,9 @@ def pytest_sessionstart() -> None:
     """While tests are collected there is no garbage: looking for it would take a fifth of the time,
     in each process."""
     gc.disable()
+    # A shell that runs us in the background has us ignore it, and each process that we start.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_finish() -> None:

@@ -302,10 +302,10 @@ class Commotion:
             with transaction.atomic():
                 Note.objects.create(**self.columns())
                 inserted.set()
-                commit.wait(30)
+                commit.wait(60)
 
         thread = start(insert)
-        assert inserted.wait(30)
+        assert inserted.wait(60)
         self.late.append((commit, thread))
 
     def commit_late(self):

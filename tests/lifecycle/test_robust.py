@@ -63,7 +63,7 @@ def locked(job):
             over.wait(60)
 
     thread = start(hold)
-    assert held.wait(20)
+    assert held.wait(60)
     try:
         yield
     finally:

@@ -41,7 +41,7 @@ def test_one_worker_serves_both(two):
     wait_until(lambda: two.all_done(22))
     assert two.states()["far"].count((2, 2)) == 1
     process.terminate()
-    assert process.wait(20) == 0
+    assert process.wait(60) == 0
     assert two.living() == []
     for alias in ("default", "aside"):
         assert two.ask(alias, "SELECT stop_reason FROM dbqueue_worker") == [("SIGTERM",)]
@@ -51,7 +51,7 @@ def test_one_worker_serves_both(two):
 def test_one_worker_serves_one_queue_table_on_both(two):
     two.shell("for a in ('default', 'aside'):\n for _ in range(20): Near.objects.using(a).create()")
     process = two.worker("near.Near@default", "near.Near@aside:default", "--stop-when-empty")
-    assert process.wait(20) == 0
+    assert process.wait(60) == 0
     rows = [two.ask(alias, "SELECT status, attempts FROM near_near") for alias in ALIASES]
     assert rows == [[(2, 1)] * 20] * 2
 
@@ -59,15 +59,15 @@ def test_one_worker_serves_one_queue_table_on_both(two):
 def test_a_queue_is_left_to_others_on_one_database_or_on_both(two):
     two.shell("for a in ('default', 'aside'): Near.objects.using(a).create()")
     served = ["near.Near@default", "near.Near@aside", "--stop-when-empty"]
-    assert two.worker(*served, "--except", "near.Near:default").wait(20) == 0
-    assert two.worker(*served, "--except", "near.Near@aside:default").wait(20) == 0
+    assert two.worker(*served, "--except", "near.Near:default").wait(60) == 0
+    assert two.worker(*served, "--except", "near.Near@aside:default").wait(60) == 0
     rows = [two.ask(alias, "SELECT status FROM near_near") for alias in ALIASES]
     assert rows == [[(2,)], [(0,)]]
 
 
 def test_a_database_that_is_not_there_is_named(two):
     process = two.worker("near.Near@nowhere")
-    assert process.wait(20) == 1
+    assert process.wait(60) == 1
     assert "'nowhere' is no database alias; known: default, aside" in process.log.read_text()
 
 
@@ -86,7 +86,7 @@ def test_status_tells_of_both(two):
 def test_a_worker_of_one_database_leaves_the_other_alone(two):
     fill(two, 3)
     process = two.worker("--database", "aside", "--stop-when-empty")
-    assert process.wait(20) == 0
+    assert process.wait(60) == 0
     assert two.states() == {"near": [(0, 0)] * 3, "far": [(2, 1)] * 3}
     assert two.ask("default", "SELECT COUNT(*) FROM dbqueue_worker") == [(0,)]
 
@@ -95,12 +95,12 @@ def test_a_pause_holds_on_its_own_database(two):
     fill(two, 2)
     two.shell("Far.objects.pause(reason='tea')")
     process = two.worker("--stop-when-empty")
-    assert process.wait(20) == 0
+    assert process.wait(60) == 0
     assert two.states() == {"near": [(2, 1)] * 2, "far": [(0, 0)] * 2}
     report = json.loads(two.manage("dbqueue", "status", "--json"))
     assert report["paused"] == [["far.far", "default"]]
     two.shell("Far.objects.resume()")
-    assert two.worker("--stop-when-empty").wait(20) == 0
+    assert two.worker("--stop-when-empty").wait(60) == 0
     assert two.all_done(2)
 
 
@@ -186,7 +186,7 @@ def test_a_worker_begins_on_one_database_while_the_other_is_locked(two):
     two.shell("for _ in range(5): Far.objects.create()")
     wait_until(lambda: two.all_done(5))
     process.terminate()
-    assert process.wait(20) == 0
+    assert process.wait(60) == 0
     assert [row for rows in two.states().values() for row in rows] == [(2, 1)] * 10
 
 
@@ -196,7 +196,7 @@ def test_a_worker_that_stops_when_empty_waits_for_both(two):
         process = two.worker("--stop-when-empty", waits=False)
         wait_until(lambda: "connecting: " in process.log.read_text())
         assert two.states()["near"] == [(0, 0)] * 2
-    assert process.wait(20) == 0
+    assert process.wait(60) == 0
     assert two.all_done(2)
 
 
@@ -237,6 +237,6 @@ def test_a_database_without_a_driver_and_without_jobs_is_in_nobodys_way(two):
     unchecked = ["--skip-checks"] if django.VERSION >= (6, 1) else []
     two.manage("runreaper", "--once", *unchecked)
     process = two.worker("--stop-when-empty", *unchecked, DBQUEUE_NOTIFY="1")
-    assert process.wait(30) == 0
+    assert process.wait(60) == 0
     assert two.all_done(1)
     assert "Traceback" not in process.log.read_text()

@@ -66,7 +66,7 @@ def test_a_worker_ends_although_its_agent_is_stuck(database_url, log):
         [agent] = process.agents()
         os.kill(agent, signal.SIGSTOP)
         process.send(signal.SIGTERM)
-        assert process.end(20) == 0
+        assert process.end(60) == 0
     assert "could not sign off" in process.stderr
     assert fresh(job).status == Status.CLAIMED
     assert Worker.objects.get().stopped_at is None

@@ -73,7 +73,7 @@ def test_a_beat_waits_for_another_writer():
 
     writer = threading.Thread(target=write)
     writer.start()
-    assert writing.wait(10)
+    assert writing.wait(60)
     assert beats.beat({})
     writer.join()
     assert beats.backoff.failures == 0

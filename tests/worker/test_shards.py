@@ -98,7 +98,7 @@ def test_a_shard_is_added_while_workers_run_and_another_one_is_emptied(shop, url
     assert {process.poll() for process in running} == {None}
     # North has no job that waits any more, and goes.
     running[0].terminate()
-    assert running[0].wait(30) == 0
+    assert running[0].wait(60) == 0
     del shop.shards["north"]
     assert shop.status()["problems"] == {}
     assert sorted(shop.rows()) == ["east", "south", "west"]

@@ -75,7 +75,7 @@ def word_is_kept(url, proxy, way, log, health, timing):
         killed_after = time.monotonic() - begin
         process.send(signal.SIGTERM)
         told = time.monotonic()
-        assert process.end(30) == 0
+        assert process.end(60) == 0
         left_after = time.monotonic() - told
     print(f"{way.name}: health {age:.1f} s, killed {killed_after:.1f} s, left {left_after:.1f} s")
     assert age < 1 + LATE
