@@ -60,7 +60,7 @@ def test_what_a_stuck_agent_was_told_its_successor_does(database_url, log):
 
 @on_rows
 def test_a_worker_ends_although_its_agent_is_stuck(database_url, log):
-    job = Note.objects.create(log=log, seconds=60)
+    job = Note.objects.create(log=log, seconds=300)
     with worker(database_url, "--shutdown-timeout", "0.5") as process:
         wait_for_lines(log, 1)
         [agent] = process.agents()
