@@ -168,14 +168,14 @@ class MySQL(Dialect):
         """Keys to try, ascending; where others claim too, a random part of a wider window."""
         wide = claim.place in self.contended and not claim.strict_order
         window = 4 * claim.limit + 20 if wide else claim.limit
+        params: Sequence[Any] = claim.queue, window
+        ready = (
+            f"SELECT {claim.pk} FROM {claim.table} WHERE {CLAIMABLE} AND queue = %s{claim.only} "
+            f"ORDER BY priority, {claim.pk} LIMIT %s"
+        )
         if claim.others:
-            cursor.execute(*candidates(claim, window, "(", ")"))
-        else:
-            cursor.execute(
-                f"SELECT {claim.pk} FROM {claim.table} WHERE {CLAIMABLE} AND queue = %s"
-                f"{claim.only} ORDER BY priority, {claim.pk} LIMIT %s",
-                [claim.queue, window],
-            )
+            ready, params = candidates(claim, window, "(", ")")
+        cursor.execute(ready, params)
         keys = [key for (key,) in cursor.fetchall()]
         start = random.randint(0, max(0, len(keys) - claim.limit))
         return sorted(keys[start : start + claim.limit])

@@ -16,6 +16,7 @@ from . import postgresql_server as server
 from .base import SILENCE_SECONDS, Dialect
 from .pooler import TransactionSettings
 from .postgresql_notify import CHANNEL, RECHECK_SECONDS, Notifier
+from .several_queues import locked_in_turn
 from .types import Claim, ConnectionRoom, ErrorKind, Inserted, Row, Statement
 
 ERROR_KINDS = {
@@ -36,7 +37,6 @@ ERROR_KINDS = {
 
 
 HEADS = "dbqueue_heads"  # what a statement calls the first jobs that it has found
-NAMED = "dbqueue_named_queues"  # and the queues that it is told
 OFF = ("enable_seqscan", "enable_sort", "jit")  # how to read a table without its indexes
 
 
@@ -83,7 +83,7 @@ class PostgreSQL(Dialect):
 
     def claim(self, cursor: CursorWrapper, claim: Claim) -> list[Row]:
         if claim.others:
-            ready, params = _ready_in_turn(claim)
+            ready, params = locked_in_turn(claim)
         else:
             ready, params = _ready_above(claim) if claim.floors else _ready(claim)
         # ANY(ARRAY(..)) runs the sub-select once; IN (..) may run it again and claim too many.
@@ -256,17 +256,6 @@ def _ready(claim: Claim, condition: str = "", bounds: Sequence[Any] = ()) -> tup
         f"{claim.only}{condition} ORDER BY priority, {claim.pk} LIMIT %s FOR UPDATE SKIP LOCKED"
     )
     return sql, [claim.queue, *bounds, claim.limit]
-
-
-def _ready_in_turn(claim: Claim) -> tuple[str, list[Any]]:
-    """Queue by queue, none after the limit; what comes after it is not locked either."""
-    sql = (
-        f"SELECT one.{claim.pk} FROM UNNEST(%s::text[]) AS {NAMED} (queue_name), LATERAL "
-        f"(SELECT {claim.pk} FROM {claim.table} WHERE {CLAIMABLE} AND queue = {NAMED}.queue_name"
-        f"{claim.only} ORDER BY priority, {claim.pk} LIMIT %s FOR UPDATE SKIP LOCKED) AS one "
-        f"LIMIT %s"
-    )
-    return sql, [claim.queues, claim.limit, claim.limit]
 
 
 def _ready_above(claim: Claim) -> tuple[str, list[Any]]:
