@@ -13,7 +13,8 @@ from benchmarks.measures.idle import statements
 from benchmarks.processes import cpu_seconds
 
 WRITTEN = 1.5  # seconds, within which the last outcomes are
-READY = 3.0  # seconds, within which workers are set up and see that there is nothing to do
+READY = 3.0  # seconds, within which a worker is set up and sees that there is nothing to do
+EACH = 0.8  # seconds; so much later where there is one more of them
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,7 @@ def drained(place: Place, mode: str, jobs: int, workers: int = 1) -> Drained:
     marks, trace = place.new_marks(jobs), place.folder / "trace"
     trace.unlink(missing_ok=True)
     with started(place, mode, workers, trace) as sessions:
-        time.sleep(READY)
+        time.sleep(READY + EACH * workers)
         begun, used = statements(place, trace), cpu(sessions)
         place.ask(mode, "burst", jobs)
         wait_for(marks, jobs)

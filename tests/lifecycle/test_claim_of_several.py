@@ -45,7 +45,7 @@ def test_it_takes_no_more_than_its_limit():
 
 def test_the_most_urgent_of_each_queue_come_first_then_the_oldest():
     for queue in ("b", "a"):
-        for text, priority in [("late", 9), ("now", 1), ("soon", 5), ("too late", 99)]:
+        for text, priority in [("too late", 99), ("late", 9), ("now", 1), ("soon", 5)]:
             Note.objects.create(queue=queue, text=text, priority=priority)
     assert take("a", "b", limit=7) == {
         "a": ["now", "soon", "late", "too late"],
