@@ -8,9 +8,11 @@ from django.db import connection, transaction
 
 from django_dbqueue.lifecycle.claim import claim_of_several
 from django_dbqueue.states import Status
+from tests.kit.broken_rows import edit
 from tests.kit.connections import other_connection
 from tests.kit.jobs import fresh, overwrite, start_all, table
-from tests.queueapp.models import Note
+from tests.lifecycle.test_broken_rows import UNREADABLE, buried, refused
+from tests.queueapp.models import Note, Sealed
 
 pytestmark = [pytest.mark.usefixtures("db_rows"), pytest.mark.each_database]
 
@@ -121,3 +123,26 @@ def test_a_row_that_was_moved_to_another_queue_meanwhile_is_not_taken():
     with connection.execute_wrapper(move_first):
         assert take("a", "b") == {"a": ["a0"]}
     assert fresh(moved).status == Status.READY
+
+
+@pytest.mark.parametrize("what", UNREADABLE)
+def test_a_row_that_cannot_be_fetched_is_buried_among_those_of_other_queues(what):
+    jobs = {queue: Sealed.objects.create(queue=queue) for queue in "abc"}
+    edit(jobs["b"], UNREADABLE[what])
+    found = claim_of_several(table(Sealed), ["a", "b", "c"], 10, "w.1")
+    assert {queue: [job.pk for job in found[queue]] for queue in found} == {
+        queue: [jobs[queue].pk] for queue in "ac"
+    }
+    [bad] = buried(Sealed)
+    assert bad.pk == jobs["b"].pk
+
+
+@pytest.mark.skipif(connection.vendor == "sqlite", reason="it asks for changed columns only")
+def test_a_row_that_nobody_can_write_keeps_no_other_queue_waiting():
+    jobs = {queue: Sealed.objects.create(queue=queue, plain="even") for queue in "abc"}
+    bad = Sealed.objects.create(queue="b", plain="odd")
+    with refused(bad):
+        for queues in (["a", "b", "c"], ["b", "c"], ["c"]):
+            found = claim_of_several(table(Sealed), queues, 10, f"w.{queues[0]}")
+            assert [job.pk for job in found[queues[0]]] == [jobs[queues[0]].pk]
+    assert fresh(bad).status == Status.READY
