@@ -8,13 +8,12 @@ from pathlib import Path
 
 from benchmarks.adapters import TRACE_VARIABLE, Result
 from benchmarks.contestants import NoResult, end
-from benchmarks.measures import END, Place, wait_for
+from benchmarks.measures import DEADLINE, END, Place, wait_for
 from benchmarks.measures.idle import statements
 from benchmarks.processes import cpu_seconds
 
 WRITTEN = 1.5  # seconds, within which the last outcomes are
-READY = 3.0  # seconds, within which a worker is set up and sees that there is nothing to do
-EACH = 0.8  # seconds; so much later where there is one more of them
+READY = 3.0  # seconds, within which a worker that has begun sees that there is nothing to do
 
 
 @dataclass(frozen=True)
@@ -33,7 +32,8 @@ def drained(place: Place, mode: str, jobs: int, workers: int = 1) -> Drained:
     marks, trace = place.new_marks(jobs), place.folder / "trace"
     trace.unlink(missing_ok=True)
     with started(place, mode, workers, trace) as sessions:
-        time.sleep(READY + EACH * workers)
+        wait_for_workers(place, mode, workers)
+        time.sleep(READY)
         begun, used = statements(place, trace), cpu(sessions)
         place.ask(mode, "burst", jobs)
         wait_for(marks, jobs)
@@ -57,6 +57,14 @@ def started(place: Place, mode: str, workers: int, trace: Path) -> Iterator[list
             stack.callback(end, process, END)
             sessions.append(process.pid)
         yield sessions
+
+
+def wait_for_workers(place: Place, mode: str, workers: int) -> None:
+    """Until all of them have said that they live."""
+    deadline = time.monotonic() + DEADLINE
+    while place.ask(mode, "workers") < workers:
+        if time.monotonic() > deadline:
+            raise NoResult(f"not all workers have begun within {DEADLINE:g} s")
 
 
 def cpu(sessions: list[int]) -> float:
