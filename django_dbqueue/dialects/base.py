@@ -43,14 +43,14 @@ class Dialect:
     seeks_in_recursion: ClassVar[bool] = True  # Does a look-up in such a query go by an index?
     # May a query in FROM name what stands before it?
     has_lateral: ClassVar[bool] = False
-    # Is an index searched with (a, b) > (x, y)?
-    compares_rows: ClassVar[bool] = True
+    compares_rows: ClassVar[bool] = True  # Is an index searched with (a, b) > (x, y)?
     # Seconds between looks for news, where nobody tells of them.
     look_every: ClassVar[float | None] = None
     # Seconds after news in which there may be more that nobody tells of.
     silent_after_news: ClassVar[float] = 0.0
     # OPTIONS that let a connect to a server that does not answer fail soon.
     impatient_options: ClassVar[Mapping[str, int]] = {}
+    lost_some = False  # Have others got a part of what the last claim wanted?
     shares_sessions = False  # Does a pooler give others the sessions of this own connection?
     setup_hint: ClassVar[str] = ""  # what to do about a setup_problem
     # The moment of execution in UTC, as SQL.

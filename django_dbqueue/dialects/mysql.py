@@ -135,6 +135,7 @@ class MySQL(Dialect):
         for _ in range(TRIES):
             keys = self._candidates(cursor, claim)
             if not keys:
+                self.lost_some = False
                 return []
             among, these = self.among(claim.pk, keys)
             # Of the queue, too: a person may just have moved some of them to another one.
@@ -181,7 +182,7 @@ class MySQL(Dialect):
         return sorted(keys[start : start + claim.limit])
 
     def _remember(self, claim: Claim, *, conflict: bool) -> None:
-        place = claim.place
+        place, self.lost_some = claim.place, conflict
         calm = CALM if conflict else self.contended.get(place, 0) - 1
         if calm > 0:
             self.contended[place] = calm

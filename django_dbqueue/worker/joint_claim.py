@@ -45,6 +45,7 @@ def claim_in_turn(
     keyed: int | None,
 ) -> dict[str, list[Any]]:
     """The jobs of one claim, by queue."""
+    table.dialect.lost_some = False
     if len(queues) > 1:
         return claim_of_several(table, queues, limit, owner, ALLOWANCE, note)
     return {queues[0]: claim(table, queues[0], limit, owner, ALLOWANCE, floors, note, keyed)}

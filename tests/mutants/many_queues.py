@@ -46,6 +46,13 @@ MUTANTS = [
         "queues of a table that has rates are claimed from together",
         TESTS,
     ),
+    (
+        "worker/claimer.py",
+        "is_cut = is_full or table.dialect.lost_some",
+        "is_cut = is_full",
+        "after each conflict with others a worker looks at all queues",
+        {**TESTS, "database": "mariadb"},
+    ),
     (JOINT, "table.takes_batches or ", "", "a batch is run that is of several queues", TESTS),
     (
         SEVERAL,

@@ -1,5 +1,6 @@
 """A worker of many queues claims from several at once, where each of them has few jobs."""
 
+from contextlib import contextmanager
 from dataclasses import replace
 from itertools import cycle
 
@@ -7,6 +8,7 @@ import pytest
 from django.db import connection
 
 from django_dbqueue.management.commands.runworker import Command
+from django_dbqueue.states import Status
 from django_dbqueue.tasks.models import Task
 from django_dbqueue.worker import joint_claim
 from django_dbqueue.worker.buffer import Buffer
@@ -17,7 +19,7 @@ from django_dbqueue.worker.shared_memory import SharedMemory
 from django_dbqueue.worker.wakeup import Wakeup
 from tests.kit.bounds import limits
 from tests.kit.inline_worker import work_off
-from tests.kit.jobs import table
+from tests.kit.jobs import overwrite, table
 from tests.kit.query_plans import captured
 from tests.queueapp.models import Batch, Kept, Note
 
@@ -170,6 +172,37 @@ def test_a_queue_whose_name_is_no_text_takes_a_statement_of_its_own():
     assert one.scheduler.asked(poller, poller.queues[-1], table()) == [poller.queues[-1]]
     work_off("queueapp.note")
     assert Note.objects.ready().count() == 0
+
+
+@contextmanager
+def thief(job):
+    """Another worker takes a job between the look of a claim and its write."""
+
+    def steal_first(execute, sql, params, many, context):
+        if sql.startswith("UPDATE") and "dequeued_time" in sql:
+            overwrite(job, status=Status.CLAIMED, owner="another.1")
+        return execute(sql, params, many, context)
+
+    with connection.execute_wrapper(steal_first):
+        yield
+
+
+@pytest.mark.skipif(connection.vendor != "mysql", reason="others look and write in one statement")
+def test_a_queue_of_which_others_have_got_a_part_is_claimed_from_without_another_look(monkeypatch):
+    looks, look = [], TablePoller.look
+    monkeypatch.setattr(TablePoller, "look", lambda *args: (looks.append(1), look(*args)))
+    enqueue("a", each=5)
+    one = claimer(batch=2)
+    with thief(Note.objects.order_by("pk")[0]):
+        one.turn()
+    [poller] = one.scheduler.pollers
+    assert (len(one.buffer.withdraw()), list(poller.queues)) == (1, ["a"])
+    one.turn()
+    assert (len(one.buffer.withdraw()), list(poller.queues)) == (2, ["a"])
+    assert len(looks) == 1
+    # A claim that nobody disputes tells that there is no more.
+    one.turn()
+    assert (len(one.buffer.withdraw()), list(poller.queues)) == (1, [])
 
 
 def test_how_many_queues_are_asked_follows_what_the_last_claims_took():
