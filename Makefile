@@ -193,8 +193,8 @@ dist: $(STAMPS)/dist  ## build the sdist and the wheel into dist/, and check wha
 	$(BIN)/python -m build --quiet
 	$(BIN)/twine check --strict dist/*
 
-release: $(STAMPS)/check dist docs  ## build a release, install and try it, and say what is missing; nothing is published
-	DBQUEUE_DIST=$(CURDIR)/dist $(BIN)/python -m pytest --full tests/project/test_distribution.py
+release: $(STAMPS)/check dist docs | packages  ## build a release, install and try it, and say what is missing; nothing is published
+	DBQUEUE_DIST=$(CURDIR)/dist $(BIN)/python -m pytest --full tests/project/test_distribution.py tests/project/test_search.py
 	$(BIN)/python scripts/release.py
 
 docs: $(STAMPS)/docs  ## build the site into build/docs; a warning is an error

@@ -11,7 +11,9 @@ from sphinx.application import Sphinx
 
 ROOT = Path(__file__).resolve().parents[1]
 # The package of this checkout, whatever is installed.
-sys.path.insert(0, str(ROOT))
+sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
+
+import search_words  # noqa: E402
 
 import django_dbqueue  # noqa: E402
 
@@ -72,6 +74,16 @@ def read_elsewhere(_: Sphinx, page: str, source: list[str]) -> None:
         source[0] = re.sub(rf"\]\((\.\./)?{re.escape(path)}", f"]({name}.md", source[0])
 
 
+WORDS = search_words.words_by_page(search_words.PAGE.read_text())
+
+
+def add_words(app: Sphinx, page: str, source: list[str]) -> None:
+    """Let the search lead from a word of other systems to the page that explains it."""
+    app.env.note_dependency(search_words.PAGE.name)
+    if page in WORDS:
+        source[0] = search_words.with_entries(source[0], WORDS[page])
+
+
 def leave_out_columns(*described: Any) -> tuple[str, str] | None:
     """A model's columns are its arguments, which Python knows by no names."""
     arguments, returns = described[-2:]
@@ -80,4 +92,5 @@ def leave_out_columns(*described: Any) -> tuple[str, str] | None:
 
 def setup(app: Sphinx) -> None:
     app.connect("source-read", read_elsewhere)
+    app.connect("source-read", add_words)
     app.connect("autodoc-process-signature", leave_out_columns)

@@ -144,8 +144,8 @@ def _teller(table: Table, queue: str, keys: Sequence[Any]) -> Any:
 
 def _tell(table: Table, queue: str, count: int, jobs: Sequence[Any]) -> None:
     if count:
-        message = "%s: %d jobs of queue %s were dropped: it is full, and newer ones came"
-        logger.warning(message, table.label, count, queue)
+        message = "%s: queue %s is full, and newer jobs came; jobs that were dropped: %d"
+        logger.warning(message, table.label, queue, count)
     for job in jobs:
         with capture():
             job_dropped.send_robust(sender=table.model, job=job, error=QueueFull(BUSY))

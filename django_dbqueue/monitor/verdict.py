@@ -67,7 +67,7 @@ def _all_is_well(found: Overview) -> str:
     open_ones = [one for one in found.queues if one.paused is None]
     ready = sum_of(one.count(Status.READY) for one in open_ones)
     waiting = replace(ready, number=ready.number + sum(one.due for one in open_ones))
-    waits = _("nothing to do")
+    waits = _("nothing waits")
     if waiting.number:
         waits = ngettext("%(jobs)s job to do", "%(jobs)s jobs to do", waiting.number)
         waits = _aged(waits % {"jobs": waiting.text}, waiting)

@@ -284,7 +284,7 @@ class Claimer:
         finally:
             self.buffer.put(items)
         if given:
-            logger.info("gave back %d jobs that had not started", given)
+            logger.info("gave back what had not started; jobs: %d", given)
         if of is None:
             self.suspects.give_back()
 

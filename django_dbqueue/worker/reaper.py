@@ -225,7 +225,7 @@ class Reaper:
             Worker.objects.using(alias).filter(pk=worker.pk).sign_off(
                 f"no beat for {self.worker_timeout:g} s: taken for dead"
             )
-        message = "worker %s is gone: %d jobs run again elsewhere"
+        message = "worker %s is gone; jobs that run again elsewhere: %d"
         log_event(logging.WARNING, "worker.gone", message, worker, count, worker=worker.uuid[:8])
 
     def _leave_to_others(self, worker: Worker, missing: set[str]) -> bool:

@@ -176,7 +176,7 @@ class ReconnectBackoff:
 
     def worked(self) -> None:
         if self.failures:
-            logger.warning("%s works again after %d failures", self.what, self.failures)
+            logger.warning("%s works again; failures before: %d", self.what, self.failures)
         self.failures = 0
         self._said.clear()
 

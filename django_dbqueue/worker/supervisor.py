@@ -115,7 +115,7 @@ class Supervisor:
             logger.warning("could not sign off; the row will be reaped")
             self.agents.kill()
         stop_reason = self.stop_reason or NOTHING_READY
-        message = "worker %s has stopped (%s) after %d jobs"
+        message = "worker %s has stopped (%s); jobs that it ran: %d"
         self._say("worker.stopped", message, stop_reason.reason, self.children.jobs)
         return stop_reason.code
 

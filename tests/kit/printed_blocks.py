@@ -13,7 +13,7 @@ PAGES = [
     *sorted((ROOT / "docs").rglob("*.md")),
 ]
 BLOCK = re.compile(
-    r"(?:^ *<!-- of another system: (?P<owner>[^>]+) -->\n)?"
+    r"(?:^ *<!-- (?:of another system: (?P<owner>[^>]+)|(?P<drawing>a drawing)) -->\n)?"
     r"^(?P<indent> *)```(?P<language>[^\n`]*)\n(?P<text>.*?)^(?P=indent)```$",
     re.MULTILINE | re.DOTALL,
 )
@@ -21,13 +21,15 @@ BLOCK = re.compile(
 
 @dataclass(frozen=True)
 class Block:
-    """``owner`` is the other system whose code it is; of ours it is empty."""
+    """``owner`` is the other system whose code it is; of ours it is empty. A drawing is printed by
+    nothing."""
 
     page: str
     line: int
     language: str
     text: str
     owner: str = ""
+    is_drawing: bool = False
 
     def __str__(self) -> str:
         return f"{self.page}:{self.line}"
@@ -42,4 +44,5 @@ def blocks_of(page: Path) -> Iterator[Block]:
             language=match["language"].strip(),
             text=textwrap.dedent(match["text"]),
             owner=(match["owner"] or "").strip(),
+            is_drawing=bool(match["drawing"]),
         )

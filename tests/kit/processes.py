@@ -10,6 +10,7 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import pytest
 from django.db import OperationalError, connection
 
 from django_dbqueue.worker import agent, probe_server
@@ -161,6 +162,13 @@ def worker(database_url: str, *args: str, **environment: Any) -> Any:
     """Without Django's system checks, which are half of what a start costs; with them:
     ``running(url, "runworker", ..)``."""
     return running(database_url, "runworker", "--skip-checks", *args, **environment)
+
+
+def skip_where_coverage_is_measured() -> None:
+    """For jobs that fork: coverage writes from every thread, and what is copied in that moment
+    waits for its lock for ever."""
+    if "coverage" in sys.modules:
+        pytest.skip("coverage does not outlive a fork next to other threads")
 
 
 def lines(log: str) -> list[str]:

@@ -14,7 +14,7 @@ from tests.kit.processes import ROOT
 # Programs of others that pages tell to run.
 OF_OTHERS = {
     *("alert", "apt", "cd", "cp", "echo", "export", "git", "kill", "mkdir", "umask"),
-    *("gunicorn", "heroku", "kubectl", "openssl", "pip", "pytest", "twine", "uvicorn"),
+    *("docker", "gunicorn", "heroku", "kubectl", "openssl", "pip", "pytest", "twine", "uvicorn"),
     *("systemctl", "systemd-analyze"),
 }
 TARGETS = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))

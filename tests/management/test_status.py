@@ -12,7 +12,7 @@ from django_dbqueue.management.colours import is_coloured
 from django_dbqueue.management.status import show
 from tests.kit.command_line import as_json, dbqueue, fails
 from tests.kit.failures import NO_PAPER, count, failed
-from tests.kit.jobs import overwrite
+from tests.kit.jobs import done, overwrite
 from tests.kit.lost_connection import lose_connection
 from tests.kit.overview import a_worker
 from tests.kit.terminal import at_terminal
@@ -25,11 +25,16 @@ RED, GREEN = "\x1b[1;31m", "\x1b[1;32m"
 
 def test_where_all_is_well_one_sentence_says_so():
     said = dbqueue("status")
-    assert said.startswith("All is well: nothing to do, 0 done in the last hour.\n")
+    assert said.startswith("All is well: nothing waits, 0 done in the last hour.\n")
     report = as_json("status")
     assert (report["version"], report["urgent"], report["alerts"]) == (1, False, [])
-    assert report["verdict"] == "All is well: nothing to do, 0 done in the last hour."
+    assert report["verdict"] == "All is well: nothing waits, 0 done in the last hour."
     assert report["level"] == "ok"
+
+
+def test_jobs_that_are_done_and_that_no_worker_has_counted_yet_are_not_denied():
+    done()
+    assert "no job waits, runs or has failed in any queue table" in dbqueue("status")
 
 
 def test_an_urgent_alarm_ends_it_with_1_and_is_told_with_what_to_do():
@@ -80,7 +85,7 @@ def test_a_planned_pause_is_told_and_needs_nobody():
     Note.objects.create()
     Note.objects.pause("default", reason="paper")
     said = dbqueue("status")
-    assert said.startswith("All is well: nothing to do, 0 done in the last hour.\n- queueapp.note")
+    assert said.startswith("All is well: nothing waits, 0 done in the last hour.\n- queueapp.note")
     assert "paper" in said
 
 

@@ -79,7 +79,7 @@ def test_a_person_pauses_retries_and_stops_at_a_terminal(database_url, anna):
 
 def test_it_renews_itself_and_ends_by_ctrl_c(database_url):
     with at_terminal(database_url, "dbqueue", "top", "--every", "0.3", width=160) as terminal:
-        terminal.wait_for("All is well: nothing to do")
+        terminal.wait_for("All is well: nothing waits")
         Note.objects.create(queue="new")
         terminal.wait_for("queueapp.note:new")
         terminal.wait_for("Act now")

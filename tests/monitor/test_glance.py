@@ -59,7 +59,7 @@ def test_all_is_well_where_jobs_are_worked_off():
 def test_what_is_paused_is_not_to_do():
     Note.objects.create()
     Queue.objects.pause(TABLE, "default", None, "tea")
-    assert look().verdict.sentence == "All is well: nothing to do, 0 done in the last hour."
+    assert look().verdict.sentence == "All is well: nothing waits, 0 done in the last hour."
 
 
 def test_a_queue_that_nobody_serves_is_to_be_acted_on():

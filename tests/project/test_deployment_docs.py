@@ -18,6 +18,8 @@ DOCS = ROOT / "docs"
 UNIT = (DOCS / "examples/dbqueue-worker@.service").read_text()
 COMPOSE = (DOCS / "examples/compose.yaml").read_text()
 KUBERNETES = (DOCS / "examples/kubernetes.yaml").read_text()
+DOCKERFILE = (DOCS / "examples/Dockerfile").read_text()
+DEPLOYMENT = (DOCS / "deployment.md").read_text()
 OPERATIONS = (DOCS / "operations.md").read_text()
 # Options of other programs that the pages name.
 FOREIGN = {
@@ -35,7 +37,8 @@ FOREIGN = {
     "--gil",
     "--now",
     "--kill-whom",
-    "--scale",
+    *("--scale", "--build", "--follow"),  # of docker compose
+    *("--no-deps", "--wheel-dir"),  # of pip
     "--bind",
     "--fake-initial",
     *("--noinput", "--username", "--email"),  # of createsuperuser
@@ -142,6 +145,30 @@ def test_the_examples_are_sound_yaml():
     services = yaml.safe_load(COMPOSE)["services"]
     assert services["worker"]["command"][:3] == ["python", "manage.py", "runworker"]
     assert {part["kind"] for part in yaml.safe_load_all(KUBERNETES)} == {"Job", "Deployment"}
+
+
+def test_compose_gives_the_settings_of_the_page_what_they_read():
+    [settings] = re.findall(
+        r"^```python\n(# project/settings.py\n.*?)^```", DEPLOYMENT, re.M | re.S
+    )
+    services = yaml.safe_load(COMPOSE)["services"]
+    for name in ("migrate", "web", "worker"):
+        given = set(services[name]["environment"]) - {"DJANGO_SETTINGS_MODULE"}
+        assert given == set(re.findall(r'os\.environ\["(\w+)"\]', settings))
+    asked_for = set(re.findall(r"\$\{(\w+):\?\}", COMPOSE))
+    assert asked_for == set(re.findall(r'^echo "(\w+)=.*\.env$', DEPLOYMENT, re.MULTILINE))
+
+
+def test_the_image_is_built_of_what_the_page_tells_to_make_and_runs_as_nobody_of_note():
+    lines = [line for line in DOCKERFILE.splitlines() if not line.startswith("#")]
+    steps = [line.split() for line in lines]
+    copied = {step[1] for step in steps if step[0] == "COPY"} - {"."}
+    assert copied == {"requirements.txt", "wheels"}
+    assert "--wheel-dir wheels" in DEPLOYMENT
+    assert "`requirements.txt` names" in DEPLOYMENT
+    assert steps[0][0] == "FROM"
+    assert steps[-1][0] == "USER"
+    assert f"useradd --system {steps[-1][1]}" in DOCKERFILE
 
 
 def test_systemd_accepts_the_unit(tmp_path):

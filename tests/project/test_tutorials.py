@@ -74,6 +74,15 @@ def look_at(address):
         assert "Log out" in page.read().decode()
 
 
+def test_a_reader_of_all_tutorials_has_a_folder_for_each():
+    made = [
+        re.search(r"^mkdir (\S+)\ncd \1$", step.text, re.MULTILINE)[1]
+        for page in PAGES
+        for step in steps_of(page)[:1]
+    ]
+    assert len(set(made)) == len(PAGES)
+
+
 @pytest.mark.parametrize("page", PAGES)
 def test_each_block_of_a_tutorial_works_as_it_is_printed(page, tmp_path):
     version = ".".join(map(str, django.VERSION[:2]))

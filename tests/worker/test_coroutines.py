@@ -11,7 +11,7 @@ from django.utils import timezone
 from django_dbqueue.states import Status
 from django_dbqueue.testing import InlineWorker
 from tests.kit.jobs import fresh
-from tests.kit.processes import QUICK, worker
+from tests.kit.processes import QUICK, skip_where_coverage_is_measured, worker
 from tests.kit.run_log import count, runs
 from tests.kit.waiting import wait_until
 from tests.queueapp.models import Effect, Fetched, FetchedEach, Gathered, Note, Recited
@@ -107,7 +107,6 @@ def test_a_job_ends_as_its_code_does_and_sees_itself_alone(database_url, log):
     looks = fetched(log, 5, action="look")
     [saved] = fetched(log, action="orm", text="written")
     [left] = fetched(log, action="leave_a_task")
-    [forked] = fetched(log, action="fork")
     [each] = [FetchedEach.objects.create(text="fit")]
     unfit = FetchedEach.objects.create(text="unfit")
     served = "queueapp.Fetched", "queueapp.FetchedEach"
@@ -117,14 +116,23 @@ def test_a_job_ends_as_its_code_does_and_sees_itself_alone(database_url, log):
     assert "do_fail" in fresh(failed).errors[0]["traceback"]
     assert [fresh(job).last_error for job in exited] == ["Exited: it raised SystemExit(7)"] * 2
     assert "CancelledError" in fresh(cancelled).last_error
-    assert all_done([*good, *looks, saved, left, forked])
+    assert all_done([*good, *looks, saved, left])
     assert {fresh(job).text for job in looks} == {"0 0 True"}
     assert fresh(saved).text == "written, seen and saved"
     assert count(log, "cleaned") == 1  # the task that was left has ended with its job
     assert (fresh(each).answer, fresh(each).status) == ({"text": "fit"}, Status.DONE)
     assert (fresh(unfit).status, len(fresh(unfit).errors)) == (Status.BURIED, 1)
-    assert process.stderr.count("has forked and ended twice") == 1
     assert "died" not in process.stderr
+
+
+def test_the_copy_of_one_that_forks_ends_with_it(database_url, log):
+    skip_where_coverage_is_measured()
+    jobs = [*fetched(log, action="fork"), *fetched(log, 3)]
+    with worker(database_url, "queueapp.Fetched", "--coroutines", "4", "--stop-when-empty") as one:
+        assert one.end(60) == 0
+        assert one.stderr.count("has forked and ended twice") == 1
+    assert all_done(jobs)
+    assert "died" not in one.stderr
 
 
 def test_what_is_left_open_on_a_connection_is_rolled_back_and_nobody_elses(database_url, log):

@@ -8,7 +8,7 @@ import pytest
 from django.db import connections
 
 from django_dbqueue.worker.children import Children
-from tests.kit.processes import lines, worker
+from tests.kit.processes import lines, skip_where_coverage_is_measured, worker
 from tests.kit.waiting import wait_until
 from tests.queueapp.models import Note, Transfer
 
@@ -81,6 +81,7 @@ def test_no_connection_crosses_a_fork_not_even_one_that_an_ended_thread_left_ope
     ("model", "action"), [(Note, "fork"), (Note, "fork_and_fail"), (Transfer, "fork")]
 )
 def test_the_copy_of_a_job_that_forks_ends_with_it(model, action, database_url, log):
+    skip_where_coverage_is_measured()
     model.objects.create(action=action, log=log)
     for _ in range(20):
         Note.objects.create(log=log)

@@ -48,7 +48,7 @@ def test_the_reason_for_a_stop_stands_in_the_log_and_in_the_row(database_url, lo
         wait_until(lambda: the_row(process).stop_reason == name)
         assert the_row(process).stopped_at is None
         assert process.end() == 0
-    assert f"has stopped ({name}) after 1 jobs" in process.stderr
+    assert f"has stopped ({name}); jobs that it ran: 1" in process.stderr
     row = the_row(process)
     assert (row.stop_reason, row.running, row.stopped_at is not None) == (name, {}, True)
     assert Note.objects.done().count() == 1

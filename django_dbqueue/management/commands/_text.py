@@ -29,7 +29,9 @@ def status_text(found: Overview) -> str:
     lines = [[one.title, *_cells(one), "paused" if one.paused else ""] for one in in_use(found)]
     sums = [(table, summed(parts)) for (table, _), parts in spread(found)]
     lines += [[f"sum of {table}", *_cells(whole), ""] for table, whole in sums]
-    text = aligned([head, *lines]) if lines else "no jobs in any queue table"
+    text = (
+        aligned([head, *lines]) if lines else "no job waits, runs or has failed in any queue table"
+    )
     cut = [f"{table}: it has more queues than are shown" for table in found.cut]
     alive = f"workers alive: {working(found)}"
     return "\n".join([text, *cut, *found.all_under_way, alive])
