@@ -211,8 +211,7 @@ class Claimer:
         self.put(items if lease is None else self.gate.with_turns(items, lease))
         if suspected:
             self.suspects.add([Item(table, owner, [job], claimed_at, epoch) for job in suspected])
-        for name, of_one in found.items():
-            events.claimed(table, name, of_one)
+        events.claimed(table, found)
         return jobs
 
     def _was_cut(self, jobs: list[Any], keyed: int | None) -> bool:

@@ -215,3 +215,11 @@ def test_how_many_queues_are_asked_follows_what_the_last_claims_took():
     assert one.queues == 5
     assert one.emptied(many[:5], {many[0]: [1]}, is_full=True) == []
     assert one.queues == 1
+
+
+def test_how_long_jobs_of_many_queues_have_waited_is_asked_in_one_statement_of_each_claim():
+    enqueue(*names(300), each=3)
+    with captured(Note._meta.db_table) as statements:
+        found = turns(claimer())
+    looks = [one for one in statements if one.sql.startswith("SELECT") and "created_at" in one.sql]
+    assert 0 < len(looks) <= len(found)
