@@ -1,5 +1,6 @@
 """One claim from several queues: what one has, then what the next ones have."""
 
+import itertools
 from contextlib import closing
 from functools import partial
 
@@ -85,10 +86,11 @@ def test_several_claims_at_once_take_each_job_once():
     enqueue(**dict.fromkeys(names, 3))
 
     def work(worker):
-        keys, number, found = [], 0, True
-        while found:
-            number += 1
+        keys = []
+        for number in itertools.count(1):
             found = claim_of_several(table(), names, 7, f"{worker}.{number}")
+            if not found:
+                break
             keys += [job.pk for jobs in found.values() for job in jobs]
         return keys
 
