@@ -173,7 +173,7 @@ bench-tasks: packages $(STAMPS)/servers $(TASK_PEERS:%=$(BENCH_PEERS)/newest-%/.
 	$(BENCH_PEERS)/newest-dbqueue_tasks/bin/python -m benchmarks.tasks_cost default
 	$(BENCH_PEERS)/newest-dbqueue_tasks/bin/python -m benchmarks.tasks_cost best
 
-bench-admin: packages $(STAMPS)/servers  ## every page of the admin at a million jobs, on each database (20 minutes); ADMIN_ARGS
+bench-admin: packages $(STAMPS)/servers  ## every page of the admin, command and action at a million jobs, on each database (40 minutes); ADMIN_ARGS
 	$(PYTHON) scripts/servers.py run -- $(BIN)/python -m benchmarks.admin $(ADMIN_ARGS)
 
 operator: packages $(STAMPS)/servers  ## what an operator does, in Chromium, next to a million mails: clicks and seconds, on MariaDB and PostgreSQL (25 minutes); PYTEST_ARGS

@@ -1,8 +1,9 @@
-"""Fills a database, and measures the pages and actions of the admin on it.
+"""Fills a database, and measures on it what is looked at and what is done.
 
-    python -m benchmarks.admin_inside ROWS
+    python -m benchmarks.admin_inside ROWS [PART]
 
-Prints one line of JSON.
+``PART``: only what has it in its name. A database that is filled already stays as it is. Prints
+one line of JSON.
 """
 
 import json
@@ -10,144 +11,96 @@ import os
 import re
 import sys
 import time
-from statistics import median
+from collections.abc import Callable
 from typing import Any
-from urllib.parse import quote
 
 import django
 
 os.environ["DJANGO_SETTINGS_MODULE"] = "testproject.settings"
 django.setup()
 
-from django.contrib.admin.models import LogEntry  # noqa: E402
 from django.contrib.auth.models import User  # noqa: E402
 from django.core.management import call_command  # noqa: E402
 from django.db import connection  # noqa: E402
 from django.test import Client  # noqa: E402
 from django.test.utils import CaptureQueriesContext  # noqa: E402
 
-from benchmarks.admin_rows import ERROR, EVERYBODY, SEED, fill  # noqa: E402
-from django_dbqueue.lifecycle.failures import failure_of  # noqa: E402
+from benchmarks.admin_acts import ACTS, act  # noqa: E402
+from benchmarks.admin_pages import looks  # noqa: E402
+from benchmarks.admin_rows import fill, say  # noqa: E402
+from benchmarks.reads import cpu_seconds, read_by  # noqa: E402
 from django_dbqueue.mail.models import Email  # noqa: E402
-from django_dbqueue.states import Status  # noqa: E402
 
-ROUNDS = 7
-# What is done to the first 10,000 that match, the most that one action changes.
-ACTIONS: dict[str, tuple[Any, ...]] = {
-    "retry failed mail": ("kick_selected", Status.BURIED),
-    "mark unsent mail as failed": ("bury_selected", Status.READY),
-    "give back claimed mail": ("release_selected", Status.CLAIMED),
-    "send delayed mail now": ("kick_selected", Status.DELAYED),
-    "take out sent mail": ("cancel_selected", Status.DONE),
-    "prioritize unsent mail": ("prioritize_selected", Status.READY, {"dbqueue-priority": "5"}),
-    "reschedule delayed mail": (
-        *("reschedule_selected", Status.DELAYED),
-        {"dbqueue-due": "2100-01-01T00:00"},
-    ),
-    "retry failed mail with another time": (
-        *("kick_with_selected", Status.BURIED),
-        {"dbqueue-time_to_run": "600"},
-    ),
-    "move unsent mail to another queue": (
-        *("move_selected", Status.READY),
-        {"dbqueue-queue": "elsewhere"},
-    ),
-}
-SEARCH = "/admin/dbqueue/queue/search/"
-SEARCHES = {
-    "an address": "customer7@customer.example",
-    "an address of 100,000": EVERYBODY,
-    "a subject": "Parcel 4322 ",
-    "a subject of 250,000": "Your order",
-    "nothing": "no such thing",
-    "nobody": "nobody@customer.example",
-    "an error": "TimeoutError",
-}
-LIST, ARCHIVE = "/admin/dbqueue_mail/email/", "/admin/dbqueue_mail/archivedemail/"
+ROUNDS, READ_ROUNDS = 3, 2
+OK = 200
+POOL_BYTES = 2 << 30  # of MariaDB; PostgreSQL and SQLite have the system's cache
 
 
-def pages() -> dict[str, str]:
-    middle = Email.objects.order_by("pk").values_list("pk", flat=True)[SEED // 2]
-    last = Email.objects.order_by("-pk").values_list("pk", flat=True)[0]
-    deep = (middle + last) // 2
-    charts = "/admin/dbqueue/queue/charts/?table=dbqueue_mail.email"
-    tabs = {f"mail, {s.label}": f"{LIST}?state={s.value}" for s in Status}
-    both = {f"mail, {s.label}, one queue": f"{LIST}?state={s.value}&queue=urgent" for s in Status}
-    spans = {f"charts, {s}": f"{charts}&queue=default&span={s}" for s in SPANS}
-    return {
-        "overview": "/admin/dbqueue/queue/",
-        "failures": "/admin/dbqueue/queue/failures/",
-        "mail, one failure": f"{LIST}?failure={failure_of(ERROR).fingerprint}",
-        **spans,
-        "charts, week, all queues": f"{charts}&span=week",
-        "mail": LIST,
-        **tabs,
-        "mail, one queue": f"{LIST}?queue=urgent",
-        **both,
-        "mail, half a million rows on": f"{LIST}?before={deep}",
-        "mail, search": f"{LIST}?q={middle}",
-        **{f"mail, {what}": f"{LIST}?q={quote(term)}" for what, term in SEARCHES.items()},
-        "archive, an address": f"{ARCHIVE}?q={SEARCHES['an address']}",
-        **{f"search, {what}": f"{SEARCH}?q={quote(term)}" for what, term in SEARCHES.items()},
-        "mail, one job": f"{LIST}{middle}/change/",
-        "archive": ARCHIVE,
-        "archive, buried": f"{ARCHIVE}?state={Status.BURIED.value}",
-        "workers": "/admin/dbqueue/worker/",
-        "one worker": f"/admin/dbqueue/worker/{0:032}/change/",
-    }
-
-
-SPANS = ("hour", "day", "week")
-
-
-def measure(client: Client, page: str) -> dict[str, Any]:
-    first = client.get(page)
-    looked_at = re.search(r"among the ([0-9,]+) jobs", first.content.decode())
-    status, times = first.status_code, []
+def measure(look: Callable[[], Any]) -> dict[str, Any]:
+    """By the clock the least of some times; and what one of them takes of the CPU."""
+    first, times = look(), list[float]()
+    content = getattr(first, "content", b"").decode()
+    looked_at = re.search(r"among the ([0-9,]+) jobs", content)
+    used = cpu_seconds()
     for _ in range(ROUNDS):
         began = time.perf_counter()
-        client.get(page)
+        look()
         times.append(time.perf_counter() - began)
+    used = cpu_seconds() - used
     return {
-        "status": status,
-        "ms": median(times) * 1000,
-        "queries": queries(client, page),
+        "status": getattr(first, "status_code", OK),
+        "cpu": used / ROUNDS * 1000,
+        "ms": min(times) * 1000,
+        "queries": queries(look),
+        "read": min(read_by(look) for _ in range(READ_ROUNDS)),
         "looked_at": looked_at[1] if looked_at else "",
     }
 
 
-def queries(client: Client, page: str) -> int:
+def queries(look: Callable[[], Any]) -> int:
     with CaptureQueriesContext(connection) as captured:
-        client.get(page)
+        look()
     return len(captured)
 
 
-def act(
-    client: Client, action: str, state: Status, values: dict[str, str] | None = None
-) -> dict[str, Any]:
-    everything = {"everything": "on", "select_across": "1", "confirmed": "yes", "index": "0"}
-    data = {"action": action, "_selected_action": ["0"], **everything, **(values or {})}
-    began = time.perf_counter()
-    status = client.post(f"{LIST}?state={state.value}", data).status_code
-    seconds = time.perf_counter() - began
-    said = LogEntry.objects.order_by("-pk")[0].change_message
-    return {"status": status, "seconds": seconds, "said": said}
-
-
-def main(rows: int) -> None:
+def prepared() -> Client:
     call_command("migrate", verbosity=0)
+    if connection.vendor == "mysql":
+        with connection.cursor() as cursor:
+            cursor.execute("SET GLOBAL innodb_buffer_pool_size = %s", [POOL_BYTES])
     user, _ = User.objects.get_or_create(username="bench", is_staff=True, is_superuser=True)
     client = Client(HTTP_HOST="localhost")
     client.force_login(user)
+    return client
+
+
+def filled(rows: int, client: Client) -> dict[str, int]:
+    """The number of queries of each look with few rows; nothing of a database that is filled."""
+    if Email.objects.exists():
+        return {}
     steps = fill(rows)
     next(steps)
-    few = {name: queries(client, page) for name, page in pages().items()}
+    few = {name: queries(look) for name, look in looks(client).items()}
     next(steps)
-    found = {name: measure(client, page) for name, page in pages().items()}
-    done = {name: act(client, *what) for name, what in ACTIONS.items()}
-    both = {name: {**its, "few": few[name]} for name, its in found.items()}
-    print(json.dumps({"pages": both, "actions": done}))
+    return few
+
+
+def main(rows: int, part: str = "") -> None:
+    client = prepared()
+    few = filled(rows, client)
+    found: dict[str, dict[str, Any]] = {}
+    for name, look in looks(client).items():
+        if part in name:
+            found[name] = measure(look)
+            found[name]["few"] = few.get(name, found[name]["queries"])
+            say(f"{name}: {found[name]}")
+    done = {}
+    for name, what in ACTS.items():
+        if part in name:
+            done[name] = act(client, what)
+            say(f"{name}: {done[name]}")
+    print(json.dumps({"pages": found, "actions": done}))
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]))
+    main(int(sys.argv[1]), *sys.argv[2:])

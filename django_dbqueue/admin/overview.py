@@ -73,6 +73,8 @@ def overview_view(model_admin: Any, request: HttpRequest) -> TemplateResponse:
     if not model_admin.has_view_permission(request):
         raise PermissionDenied
     seen, site = glance(), model_admin.admin_site
+    if not may(request, Worker, "view"):
+        seen = seen.without_workers()
     context = {
         **auto_refresh(request),
         "title": _("Queues"),

@@ -41,9 +41,9 @@ class Dialect:
     # Does a column of numbers hold nothing but numbers?
     has_typed_columns: ClassVar[bool] = True
     seeks_in_recursion: ClassVar[bool] = True  # Does a look-up in such a query go by an index?
-    # May a query in FROM name what stands before it?
-    has_lateral: ClassVar[bool] = False
+    has_lateral: ClassVar[bool] = False  # May a query in FROM name what stands before it?
     compares_rows: ClassVar[bool] = True  # Is an index searched with (a, b) > (x, y)?
+    compares_keys: ClassVar[bool] = True  # Also where y is the key of the rows?
     # Seconds between looks for news, where nobody tells of them.
     look_every: ClassVar[float | None] = None
     # Seconds after news in which there may be more that nobody tells of.

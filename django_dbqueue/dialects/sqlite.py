@@ -50,6 +50,7 @@ def decoded(raw: bytes) -> str:
 
 class SQLite(Dialect):
     one_writer = True
+    compares_keys = False
     has_typed_columns = False
     look_every = 0.005
     # What data_version said last.

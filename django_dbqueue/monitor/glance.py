@@ -1,7 +1,7 @@
 """All that the first page shows, and machines are told, read once: each look is bounded."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
 from typing import TypeVar
@@ -16,10 +16,10 @@ from ..metrics.time_series import times_of_hour
 from ..states import Status
 from ..worker.served import Served, all_served
 from .failures import Failures, failures
-from .last_hour import LastHour, Mark, last_hour_of, marks_of_pauses
+from .last_hour import OF_WORKERS, LastHour, Mark, last_hour_of, marks_of_pauses
 from .overview import WHAT_RUNS, Overview, QueueOverview, database_name, overview
 from .running import Slot, slots, with_queues
-from .verdict import Verdict, verdict
+from .verdict import Verdict, unnamed, verdict
 
 T = TypeVar("T")
 
@@ -39,6 +39,12 @@ class Glance:
     @property
     def moments(self) -> dict[str, datetime]:
         return self.failures.shown_at
+
+    def without_workers(self) -> "Glance":
+        """For those who may not see them."""
+        marks = [one for one in self.last_hour.marks if one.kind not in OF_WORKERS]
+        last_hour = replace(self.last_hour, marks=marks)
+        return replace(self, verdict=unnamed(self.verdict), last_hour=last_hour, running=[])
 
 
 def glance(tables: list[Served] | None = None) -> Glance:

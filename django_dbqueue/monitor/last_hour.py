@@ -19,6 +19,7 @@ MINUTES = 60
 QUEUES_MAX = 4  # that have a band of their own
 MARKS_MAX = 100  # of pauses, of a database
 LANES = ("in", "done", "failed")
+OF_WORKERS = {"start", "stop", "code"}  # kinds of marks
 
 
 @dataclass

@@ -15,6 +15,7 @@ from .failures import Failures
 from .overview import Overview
 
 NAMED_MAX = 2  # kinds of failures in one sentence
+UNNAMED = "•••"  # in place of a worker
 
 
 class Level(StrEnum):
@@ -52,6 +53,21 @@ def verdict(found: Overview, failed: Failures) -> Verdict:
         more = ngettext("And %(number)s more problem.", "And %(number)s more problems.", others)
         sentence += f" {more % {'number': number(others)}}"
     return Verdict(level, sentence, problems, pauses, paused)
+
+
+def unnamed(found: Verdict) -> Verdict:
+    """For those who may not see workers: neither hosts nor names of theirs are in its texts."""
+    named = [one.worker for one in found.problems if one.worker is not None]
+    named += [w for one in found.problems if one.queue is not None for w in one.queue.workers]
+    names = sorted({one.name for one in named}, key=len, reverse=True)
+
+    def without(text: str) -> str:
+        for name in names:
+            text = text.replace(name, UNNAMED)
+        return text
+
+    problems = [replace(one, text=without(one.text)) for one in found.problems]
+    return replace(found, sentence=without(found.sentence), problems=problems)
 
 
 def with_level(level: Level, text: str) -> str:

@@ -19,7 +19,7 @@ from .access import may_read, may_see_workers, refusal
 from .alerts import Alert
 from .document import document
 from .glance import glance
-from .verdict import Level, Verdict, with_level
+from .verdict import Level, Verdict, unnamed, with_level
 
 ASKED_EVERY = 5.0  # seconds, whoever asks, and however often
 FRESH = 30.0  # seconds for which a verdict is told while another look lasts
@@ -101,7 +101,8 @@ def healthz_view(request: HttpRequest) -> HttpResponse:
     found = HEALTH.verdict()
     lines = [str(found.level)]
     if _may_read(request):
-        lines += [found.sentence, *(one.text for one in found.problems[1:])]
+        told = found if may_see_workers(request) else unnamed(found)
+        lines += [told.sentence, *(one.text for one in told.problems[1:])]
     status, kind = 503 if found.level is Level.ACT else 200, "text/plain; charset=utf-8"
     return HttpResponse("\n".join([*lines, ""]), status=status, content_type=kind)
 
@@ -113,9 +114,10 @@ def status_view(request: HttpRequest) -> HttpResponse:
     person who may not see workers is not told of them."""
     if not may_read(request):
         return refusal("queues")
+    sees_workers = may_see_workers(request)
     with override(None):  # what is for programs is English
-        found = document(glance(), sees_workers=may_see_workers(request))
-    return JsonResponse(found)
+        seen = glance() if sees_workers else glance().without_workers()
+        return JsonResponse(document(seen, sees_workers=sees_workers))
 
 
 def _may_read(request: HttpRequest) -> bool:

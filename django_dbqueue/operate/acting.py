@@ -12,6 +12,7 @@ from ..lifecycle.limiter import base_of, limiter_of
 from ..lifecycle.operator import Changed
 from ..states import MOVES, Status
 from .keyset import Keyset
+from .orders import of_keys
 
 CHUNK_ROWS = 500
 
@@ -149,10 +150,10 @@ class Progress:
         other lanes."""
         queryset = keyset.queryset.order_by()
         taken = [row.pk for row in rows if row.status in self.verb.sources]
-        named = queryset.in_bulk(taken[: max(0, self.keeps - len(self.first))])
+        named = of_keys(queryset, taken[: max(0, self.keeps - len(self.first))]).in_bulk()
         result = Changed()
         if not self.is_dry:
-            result = self.verb.do(queryset.filter(pk__in=[row.pk for row in rows]))
+            result = self.verb.do(of_keys(queryset, [row.pk for row in rows]))
             self.result = result if self.result is None else self.result + result
         self.taken += len(taken)
         self.first += [named[key] for key in taken if key in named]

@@ -53,6 +53,11 @@ def column_of(leaf: Any) -> str | None:
     return None if is_range else getattr(target, "name", None)
 
 
+def is_by_keys(rows: QuerySet[Any]) -> bool:
+    """Whether they are asked for by their keys, one by one."""
+    return any(column_of(leaf) == "id" for leaf in leaves_of(rows.query.where))
+
+
 def is_bound(leaf: Any, order: Order) -> bool:
     """Whether it says where rows begin or end in this order."""
     target = getattr(getattr(leaf, "lhs", None), "target", None)

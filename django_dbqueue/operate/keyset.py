@@ -4,8 +4,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from django.db import connections
 from django.db.models import QuerySet
 
+from ..dialects import dialect_of
 from ..metrics.numbers import Count
 from ..models import Job
 from ..states import Status
@@ -166,8 +168,12 @@ class Keyset:
         if cursor is not None:
             rows = self.order.after(rows, cursor, backwards)
         end = None if self.scanned is None else self._window_end(self.scanned, cursor, backwards)
-        if end is None:
+        if end is None or self.scanned is None:
             return rows, None
+        if "priority" in self.order.names and not dialect_of(connections[rows.db]).compares_keys:
+            # It would go on to the end of a priority: most jobs have the same.
+            seen = self._from(self.scanned, cursor, backwards)[: self.window_rows or WINDOW_ROWS]
+            return rows.filter(pk__in=seen.values("pk")), end
         # The end is within what was asked for: by the wider bound SQLite would read beyond it.
         lookups = {"gt", "gte"} if self.order.is_descending != backwards else {"lt", "lte"}
         return self.order.up_to(without_bound(rows, self.order, lookups), end, backwards), end
@@ -176,16 +182,18 @@ class Keyset:
         self, scanned: QuerySet[Any], cursor: Cursor | None, backwards: bool
     ) -> Cursor | None:
         """Where a window ends; next to it there is another row, or was just now."""
-        known = (self.order, scanned.model, str(scanned.query), self.window_rows, cursor, backwards)
+        size = self.window_rows or WINDOW_ROWS
+        known = (self.order, scanned.model, str(scanned.query), size, cursor, backwards)
         if known not in self.window_ends:
-            rows = self._in_order(scanned, backwards)
-            if cursor is not None:
-                rows = self.order.after(rows, cursor, backwards)
             # As rows: values would be sorted as they are read, a time by no index on PostgreSQL.
-            size = self.window_rows or WINDOW_ROWS
-            last = list(rows.only(*self.order.names)[size - 1 : size + 1])
+            rows = self._from(scanned, cursor, backwards).only(*self.order.names)
+            last = list(rows[size - 1 : size + 1])
             self.window_ends[known] = self.order.cursor_of(last[0]) if len(last) > 1 else None
         return self.window_ends[known]
+
+    def _from(self, rows: QuerySet[Any], cursor: Cursor | None, backwards: bool) -> QuerySet[Any]:
+        found = self._in_order(rows, backwards)
+        return found if cursor is None else self.order.after(found, cursor, backwards)
 
 
 def _in_whole(page: Page, is_undated: bool) -> Page:
@@ -196,13 +204,6 @@ def _in_whole(page: Page, is_undated: bool) -> Page:
 
 def capped(number: int, is_at_least: bool) -> Count:
     return Count(min(number, COUNTED_ROWS_MAX), is_at_least or number > COUNTED_ROWS_MAX)
-
-
-def newest(rows: QuerySet[Any]) -> tuple[QuerySet[Any], bool]:
-    """Those among the newest 1,000 of the table, and whether it has more."""
-    whole = rows.model._base_manager.using(rows.db)
-    found, window_end = Keyset(rows.order_by(), BY_KEY, whole).window(None, backwards=False)
-    return found, window_end is not None
 
 
 def keyset_of(
@@ -257,19 +258,21 @@ def keyset_in(
         return _of_failure(queryset, indexed)
     if order not in {index_order(indexed), BY_END}:
         return Keyset(queryset, order)
-    one_queue = any(name == "queue" and leaf.lookup_name == "exact" for name, leaf in leaves)
-    if order == BY_CLAIM and one_queue:
+    of_queue = [leaf for name, leaf in leaves if name == "queue" and leaf.lookup_name == "exact"]
+    if order == BY_CLAIM and of_queue:
         order = BY_CLAIM_IN_QUEUE
     known = set() if indexed is None else {"status", "retry_at"} | INDEXED.get(indexed, set())
     bounds = [leaf for _, leaf in leaves if is_bound(leaf, order)]
     asked = {name for name, leaf in leaves if leaf not in bounds}
-    keyset = Keyset(queryset, order, None, {} if window_ends is None else window_ends)
-    if order == BY_FAILURE and not bounds:
-        keyset = replace(keyset, undated=without_time(queryset.db))
+    undated = without_time(queryset.db) if order == BY_FAILURE and not bounds else None
+    ends = {} if window_ends is None else window_ends
+    keyset = Keyset(queryset, order, None, ends, undated=undated)
     # By their keys a few rows are found, whatever else is asked of them.
     if "id" in asked or asked <= known:
         return keyset
     whole = in_state(queryset.model._base_manager.using(queryset.db), indexed)
+    # Only the rows of one queue are in that order.
+    bounds += of_queue if order == BY_CLAIM_IN_QUEUE else []
     return replace(keyset, scanned=with_leaves(whole, bounds))
 
 

@@ -1,12 +1,15 @@
 """The orders in which indexes hold jobs, and the conditions by which they are found there."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from django.db import connections
 from django.db.models import F, QuerySet
 from django.db.models.lookups import Exact
+from django.db.models.sql.where import WhereNode
 
 from ..states import Status
+from .conditions import is_by_keys, leaves_of
 from .cursor import BY_FAILURE, BY_KEY, Order
 
 TIMED = (Status.CLAIMED, Status.DELAYED)
@@ -48,14 +51,34 @@ def is_in_state(status: int) -> LiteralExact:
 
 def in_state(rows: QuerySet[Any], status: int | None) -> QuerySet[Any]:
     """The rows of a state, as the indexes hold them."""
-    if status is None:
+    if status is None or _is_asked(rows, status):
         return rows
-    rows = rows.filter(is_in_state(status))
+    # For a thousand keys PostgreSQL would look at all jobs of a state: so that no index has it.
+    column = F("status") + 0 if is_by_keys(rows) else F("status")
+    rows = rows.filter(LiteralExact(column, status))
     if status in TIMED:
         return rows.filter(retry_at__isnull=False)
     # Elsewhere (status, retry_at, failed_at) leads to them where there is no time to move.
     is_partial = connections[rows.db].features.supports_partial_indexes
     return rows if is_partial or status != Status.BURIED else rows.filter(retry_at__isnull=True)
+
+
+def of_keys(rows: QuerySet[Any], keys: Sequence[Any]) -> QuerySet[Any]:
+    """Those of the rows that have one of these keys, by their keys: an index over a state may lead
+    through all rows in it."""
+    found = rows.filter(pk__in=keys)
+    leaves: list[Any] = [
+        LiteralExact(leaf.lhs + 0, leaf.rhs) if isinstance(leaf, LiteralExact) else leaf
+        for leaf in leaves_of(found.query.where)
+    ]
+    found.query.where = WhereNode(leaves)
+    return found
+
+
+def _is_asked(rows: QuerySet[Any], status: int) -> bool:
+    """Whether they are of this state already: what is asked twice PostgreSQL takes for rare."""
+    leaves = [leaf for leaf in leaves_of(rows.query.where) if isinstance(leaf, LiteralExact)]
+    return any(leaf.rhs == status for leaf in leaves)
 
 
 def index_order(indexed: Status | None) -> Order:

@@ -8,7 +8,7 @@ from . import keyset as pagination
 from .cursor import Cursor
 from .keyset import Keyset, Page
 
-WALK_SECONDS = 0.3  # after which no other window is begun
+WALK_SECONDS = 0.1  # after which no other window is begun
 WINDOW_ROWS_MAX = 50_000
 GROWTH = 4  # of a window, next to the one before it
 
@@ -34,7 +34,7 @@ def walk(
     seconds: float | None = None,
 ) -> Walk:
     """Up to so many rows after a cursor, or before it. A filter that few rows pass has several
-    windows looked through, for ``seconds`` (None = 0.3); their size follows from what the last one
+    windows looked through, for ``seconds`` (None = 0.1); their size follows from what the last one
     took."""
     if keyset.scanned is None:
         return Walk(keyset.page(limit, cursor, backwards))

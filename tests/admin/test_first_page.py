@@ -91,6 +91,18 @@ def test_what_runs_is_shown_with_its_time_and_only_to_those_who_may_see_workers(
     assert 'data-dbqueue-region="running"' not in page(people("view_queue"))
 
 
+def test_workers_are_named_only_to_those_who_may_see_them(people):
+    minute(3, completed=1)
+    a_worker(name="boiler", trouble="disk full")
+    a_worker(host="web2", drain_requested_at=DbNow())
+    Note.objects.create()
+    for may_see in (True, False):
+        text = page(people("view_queue", *["view_worker"] * may_see))
+        assert "disk full" in text
+        assert "boiler on" in text if may_see else "Worker •••: disk full" in text
+        assert [name in text for name in ("boiler", "web1", "web2")] == [may_see] * 3
+
+
 def test_how_far_a_task_is_is_for_those_who_may_see_its_table(people):
     calls.noop.enqueue(1)
     Task.objects.claim()

@@ -15,6 +15,8 @@ from django.test import Client
 from django.utils import timezone
 
 from django_dbqueue.operate import walking
+from django_dbqueue.operate.keyset import keyset_of
+from django_dbqueue.operate.orders import in_state, of_keys
 from django_dbqueue.states import Status
 from tests.kit.admin_lists import NOTES, text_of
 from tests.kit.connections import is_mysql
@@ -32,14 +34,21 @@ TABLE = Note._meta.db_table
 MOVE = {Status.CLAIMED, Status.DELAYED}
 
 QUERIES = ["?", *(f"?state={status.value}" for status in Status)]
-LISTS = [
-    f"{NOTES}{query}{more}"
-    for query in QUERIES
-    for more in ("", "&queue=default", "&queue=rare", "&dedup_key=rare", "&before=[]")
-]
+FILTERS = (
+    *("", "&queue=default", "&queue=rare", "&dedup_key=rare", "&before=[]"),
+    *("&created=24h", "&queue=rare&created=24h", "&queue=default&created=24h"),
+)
+LISTS = [f"{NOTES}{query}{more}" for query in QUERIES for more in FILTERS]
+LISTS += [f"{NOTES}?state=4&failed=24h&queue={queue}" for queue in ("rare", "default")]
 PAGES = ["/admin/dbqueue/queue/", "/admin/dbqueue/queue/charts/?table=queueapp.note&span=hour"]
 # See ``steps``. MariaDB counts the rows of a counting query's own table, too.
 BOUND = {"mysql": 24_000, "postgresql": 12_000, "sqlite": 14_000}[connection.vendor]
+
+AT_ONCE, THOUSAND, KEYS_BOUND = (
+    500,
+    1000,
+    7_000,
+)  # to find a row by its key, PostgreSQL reads some buffers
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -101,3 +110,23 @@ def test_a_page_reads_a_bounded_part_of_the_table(browser, url):
         pytest.xfail("MySQL goes by an estimate of this order's cost")
     took = steps(lambda: text_of(browser.get(url)), TABLE)
     assert took < BOUND
+
+
+@pytest.mark.parametrize("status", [None, *Status])
+def test_a_thousand_keys_are_counted_and_listed_by_their_keys(status):
+    """As a search has them: by the index of a state, all jobs in it would be looked at."""
+    newest = QuerySet(Note).order_by("-pk").values_list("pk", flat=True)
+    keyset = keyset_of(QuerySet(Note).filter(pk__in=list(newest[:THOUSAND])), status)
+    assert steps(keyset.count, TABLE) < KEYS_BOUND
+    assert steps(lambda: keyset.page(50), TABLE) < KEYS_BOUND
+
+
+@pytest.mark.parametrize("status", Status)
+def test_what_is_done_to_jobs_of_a_state_finds_them_by_their_keys(status):
+    newest = QuerySet(Note).order_by("-pk").values_list("pk", flat=True)
+    chosen = list(newest.filter(status=status)[:AT_ONCE])
+    rows = keyset_of(in_state(QuerySet(Note), status), status).queryset  # as the list has them
+    found: list[int] = []
+    read = lambda: found.extend(job.pk for job in of_keys(rows, chosen).only("pk"))  # noqa: E731
+    assert steps(read, TABLE) < KEYS_BOUND
+    assert sorted(found) == sorted(chosen)

@@ -5,7 +5,9 @@ from typing import Any
 
 import pytest
 from django.contrib.admin.models import LogEntry
+from django.db import connection
 from django.db.models import QuerySet
+from django.test.utils import CaptureQueriesContext
 
 from django_dbqueue.admin import confirmation
 from django_dbqueue.fields import DbNow
@@ -85,6 +87,17 @@ def test_erasing_is_asked_for_twice(browser: Any) -> None:
     assert (fresh(sent).is_erased, fresh(sent).message) == (True, "")
     assert fresh(waiting).to_message().body == "text"
     assert [e.object_id for e in LogEntry.objects.all()] == [str(sent.pk)]
+
+
+def test_to_erase_many_messages_takes_no_statement_of_each(browser: Any) -> None:
+    def statements(number: int) -> int:
+        ended = [finished() for _ in range(number)]
+        with CaptureQueriesContext(connection) as captured:
+            act(browser, "forget_selected", *ended, confirmed="yes")
+        assert all(fresh(email).is_erased for email in ended)
+        return len(captured)
+
+    assert statements(12) == statements(2)
 
 
 def test_mail_in_the_archive_is_sent_again_and_erased(browser: Any) -> None:

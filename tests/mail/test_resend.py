@@ -141,7 +141,7 @@ def test_claimed_and_waiting_mail_is_not_sent_again() -> None:
 
 def test_erased_and_unreadable_mail_is_not_sent_again() -> None:
     email = finished()
-    assert erase(email)
+    assert erase([email])
     refused(email, "was erased")
     for broken in ('{"version": 7}', "no json", "[]", '{"version": 1}', '{"version": 1, "to": 5}'):
         QuerySet(Email).filter(pk=email.pk).update(message=broken, is_erased=False)
@@ -219,24 +219,24 @@ def test_nobody_claims_it_in_between(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_only_the_message_of_finished_mail_is_erased() -> None:
     email = finished(letter(body="secret"), anna=Outcome.DELIVERED)
     before = columns_of(email)
-    assert erase(email)
-    assert not erase(email)
+    assert erase([email])
+    assert not erase([email])
     assert columns_of(fresh(email)) == before | {"message": "", "subject": "", "is_erased": True}
 
 
 def test_nothing_is_erased_of_mail_that_waits_or_is_claimed() -> None:
     email = queued()
-    assert not erase(email)
+    assert not erase([email])
     [job] = Email.objects.claim(limit=1)
-    assert not erase(email)
+    assert not erase([email])
     job.fail(TimeoutError("slow"))
-    assert not erase(email)
+    assert not erase([email])
     assert fresh(email).to_message().body == "text"
     Email.objects.filter(pk=email.pk).bury()
-    assert erase(email)
+    assert erase([email])
 
 
 def test_the_archive_is_erased_as_well() -> None:
     email = archived(finished())
-    assert erase(email)
+    assert erase([email])
     assert ArchivedEmail.objects.get().message == ""

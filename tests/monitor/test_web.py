@@ -244,6 +244,9 @@ def test_it_tells_a_person_of_workers_only_who_may_see_them(logged_in):
     found = told(response)
     assert (found["workers"], found["running"], found["more_running"]) == (None, None, None)
     assert worker.uuid not in response.content.decode()
+    assert "web1" not in response.content.decode()
+    health = ask(web.healthz_view, user=logged_in("view_queue")).content.decode()
+    assert ("web1" not in health, "disk full" in health) == (True, True)
     assert "disk full" in found["verdict"]["problems"][0]["text"], "the page tells it, too"
     found = told(ask(web.status_view, user=logged_in("view_queue", "view_worker")))
     assert (len(found["workers"]), len(found["running"]), found["more_running"]) == (1, 1, 0)

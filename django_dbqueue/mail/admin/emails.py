@@ -193,16 +193,17 @@ class MailPages(ContentViews):
         self,
         request: HttpRequest,
         chunks: Iterable[list[Any]],
-        do: Callable[[Any], bool],
+        do: Callable[[list[Any]], list[Any]],
         logged: str,
     ) -> tuple[list[Any], int]:
-        """One by one; what was done is recorded, even if the rest failed. To which, of how many."""
+        """Chunk by chunk; what was done is recorded, even if the rest failed. To which, of how
+        many."""
         done: list[Any] = []
         count = 0
         try:
             for rows in chunks:
                 count += len(rows)
-                done += [email for email in rows if do(email)]
+                done += do(rows)
         finally:
             log(request, done, logged)
         return done, count
@@ -270,8 +271,8 @@ class EmailAdmin(MailPages, JobAdmin):
     def _settle(self, request: HttpRequest, chunks: Iterable[list[Any]]) -> None:
         by = request.user.get_username()
 
-        def settle(email: Any) -> bool:
-            return email.is_in_doubt and mark_as_sent(email, by)
+        def settle(rows: list[Any]) -> list[Any]:
+            return [email for email in rows if email.is_in_doubt and mark_as_sent(email, by)]
 
         done, count = self._each(request, chunks, settle, "Marked as sent")
         text = ngettext("%(number)s marked as sent", "%(number)s marked as sent", len(done))

@@ -4,12 +4,14 @@ That it was sent, when and to whom stays known until its row is deleted: in the 
 core, and here where it failed, which leaves it in the queue table.
 """
 
+from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
-from django.db import router
+from django.db import connections, router
 
 from ...lifecycle.archive import on_unlocked
-from ...lifecycle.execute import changed_once, placeholders, rows
+from ...lifecycle.execute import changed_once, in_transaction, placeholders, rows
 from ...lifecycle.low_instants import CHUNK
 from ...lifecycle.sweep import Sweep, keys_of
 from ...lifecycle.table import Table
@@ -21,14 +23,25 @@ IS_OLD = "is_erased = %s AND {}"
 HAS_ENDED = f"status IN ({HAVE_ENDED[0]:d}, {HAVE_ENDED[1]:d}) AND "
 
 
-def erase(email: EmailFields) -> bool:
-    """Erase its message for good; False where it still waits, is claimed, or was erased before."""
-    manager: Any = type(email)._default_manager
-    found = manager.using(router.db_for_write(type(email), instance=email))
-    found = found.filter(pk=email.pk, is_erased=False)
-    if isinstance(email, Email):
+def erase(emails: Sequence[EmailFields]) -> list[Any]:
+    """Erase the messages of emails of one table for good: of which it did, since others still wait,
+    are claimed, or were erased before."""
+    if not emails:
+        return []
+    database = router.db_for_write(type(emails[0]), instance=emails[0])
+    erased = in_transaction(connections[database], partial(_erase, emails, database))
+    return [email for email in emails if email.pk in erased]
+
+
+def _erase(emails: Sequence[EmailFields], database: str) -> set[Any]:
+    manager: Any = type(emails[0])._default_manager
+    found = manager.using(database).filter(is_erased=False)
+    if isinstance(emails[0], Email):
         found = found.filter(status__in=HAVE_ENDED)
-    return bool(found.update(message="", subject="", is_erased=True))
+    asked = found.filter(pk__in=sorted(email.pk for email in emails)).order_by("pk")
+    held = list(asked.select_for_update().values_list("pk", flat=True))
+    found.filter(pk__in=held).update(message="", subject="", is_erased=True)
+    return set(held)
 
 
 class Eraser:
