@@ -16,7 +16,19 @@ from pathlib import Path
 
 from benchmarks.contestants import NoResult
 from benchmarks.drain import RESULTS, about, on_terminate, say, url
-from benchmarks.measures import Figure, Place, cost, drains, enqueue, idle, latency, ours, stages
+from benchmarks.measures import (
+    Figure,
+    Place,
+    cost,
+    crowd,
+    drains,
+    enqueue,
+    idle,
+    latency,
+    many_queues,
+    ours,
+    stages,
+)
 
 PLACES = ("mariadb", "postgresql", "sqlite")
 MEASURES: dict[str, Callable[[Place], Iterator[Figure]]] = {
@@ -26,6 +38,8 @@ MEASURES: dict[str, Callable[[Place], Iterator[Figure]]] = {
     "stages": stages.measure,
     "cost": cost.measure,
     "drains": drains.measure,
+    "many-queues": many_queues.measure,
+    "crowd": crowd.measure,
 }
 
 

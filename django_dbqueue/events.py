@@ -89,8 +89,8 @@ enqueueing: Around[Enqueueing] = Around()
 """over the INSERT"""
 running: Around["Table", Sequence[Any]] = Around()
 """table, jobs: over the run of a job, or of several at once"""
-claimed: Event["Table", str, list[Any]] = Event()
-"""table, queue, jobs of one claim"""
+claimed: Event["Table", dict[str, list[Any]]] = Event()
+"""table, jobs of one claim by queue"""
 started: Event["Table", Any] = Event()
 """table, job"""
 completed: Event["Table", Sequence[tuple[Any, float]]] = Event()

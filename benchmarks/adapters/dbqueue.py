@@ -13,7 +13,10 @@ from django_dbqueue.states import Status
 
 # Larger batches gain little more, and repeat more jobs after a kill.
 BEST = ("--batch-size", "500", "-v", "0")
-QUEUES = ("first", "second")
+QUEUES = {
+    "two queues": ("first", "second"),
+    "many queues": tuple(f"of customer {number:03}" for number in range(1000)),
+}
 NAPS = ("runworker", "noop.Nap", "-v", "0", "--processes")
 POLLING = {"DBQUEUE": {"NOTIFY": False}}
 
@@ -36,6 +39,8 @@ class Adapter(DjangoProject):
         "default, two processes": Mode(("runworker", "--processes", "2")),
         "best, two processes": Mode(("runworker", "noop.Noop", *BEST, "--processes", "2")),
         "best, two queues": Mode(("runworker", "noop.Noop:{queue}", *BEST)),
+        "best, many queues": Mode(("runworker", "noop.Noop", *BEST)),
+        "default, many queues": Mode(("runworker",)),
         **{f"naps, {n} processes": Mode((*NAPS, n)) for n in ("4", "1-4")},
         "naps, 1 process": Mode((*NAPS, "1")),
         "polling": Mode(("runworker",), {}, POLLING),
@@ -43,7 +48,7 @@ class Adapter(DjangoProject):
 
     def __init__(self, mode: str) -> None:
         super().__init__(mode)
-        self.queues = QUEUES if mode.endswith("two queues") else ("default",)
+        self.queues = QUEUES.get(mode.rpartition(", ")[2], ("default",))
         if mode.startswith("naps"):
             self.model = "noop.Nap"
 

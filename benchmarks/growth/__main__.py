@@ -6,8 +6,9 @@
 Makes a queue table and its archive with so many finished rows each, a tenth of them delayed and a
 tenth ready in other queues, and prints, per database, what each verb costs there, next to empty
 tables (``table``); then, minute by minute, whether archive and prune keep up while jobs come, a
-snapshot being held open for the middle half of the time (``keeping-up``). Exits 1 if they did not,
-if a job was lost or ran twice, or if anything had no result.
+snapshot being held open for the middle half of the time (``keeping-up``); then how many rows a
+second they move, tenth by tenth, under a snapshot and without one (``old-snapshot``). Exits 1 if
+they did not keep up or fell to half, if a job was lost or ran twice, or if anything had no result.
 """
 
 import argparse
@@ -20,12 +21,12 @@ from pathlib import Path
 
 from benchmarks.contestants import GROWTH, NoResult
 from benchmarks.drain import on_terminate, say, url
-from benchmarks.growth import MODULE, ROWS_VARIABLE, table
+from benchmarks.growth import MODULE, ROWS_VARIABLE, old_snapshot, table
 from benchmarks.growth.keeping_up import MODE, keep_up
 from benchmarks.measures import Place
 
 PLACES = ("mariadb", "postgresql", "sqlite")
-PARTS = ("table", "keeping-up")
+PARTS = ("table", "keeping-up", "old-snapshot")
 
 
 def grow(place: Place, options: argparse.Namespace) -> bool:
@@ -37,7 +38,9 @@ def grow(place: Place, options: argparse.Namespace) -> bool:
     if "table" in options.part:
         found = table.measure(place, options.rounds, options.scale)
         print(f"\n{table.page(place.name, options.rows, found)}\n", flush=True)
-    return "keeping-up" not in options.part or keep_up(place, options.minutes, options.rate)
+    is_steady = "old-snapshot" not in options.part or old_snapshot.measure(place, options.scale)
+    keeps_up = "keeping-up" not in options.part or keep_up(place, options.minutes, options.rate)
+    return is_steady and keeps_up
 
 
 def parse(argv: list[str]) -> argparse.Namespace:

@@ -15,18 +15,20 @@ from django.apps import apps
 from django.db import connection, connections
 
 from benchmarks.adapters.growth import Adapter
-from benchmarks.growth import rows
+from benchmarks.growth import READY, rows
 from benchmarks.marks import Marks
 from benchmarks.measures import inside
 from benchmarks.measures.inside import SENT_VARIABLE
 from django_dbqueue.dialects import dialect_of
 from django_dbqueue.lifecycle import archive, promotion
 from django_dbqueue.lifecycle.claim import claim
+from django_dbqueue.lifecycle.low_instants import LowInstants
 from django_dbqueue.lifecycle.table import Table, table_of
 from django_dbqueue.states import Status
 
 CLAIMED = 100  # jobs in one go
 OLD, YOUNG = 30 * rows.DAY, 20 * rows.DAY  # seconds; what is pruned is between them
+TENTHS = 10
 TURN = 0.02  # seconds between two commits of jobs that come
 Found = dict[str, list[float]]
 SNAPSHOT = {
@@ -78,6 +80,40 @@ def keep(adapter: Adapter, jobs: str) -> dict[str, Found]:
     archived = repeated(adapter, archive.archive)
     pruned = repeated(adapter, lambda table: archive.prune_archived(table, YOUNG))
     return {"archive": archived, "prune": pruned}
+
+
+def rid(adapter: Adapter, jobs: str) -> dict[str, list[float]]:
+    """Archive so many, prune them, and promote as many, as a reaper does that remembers where each
+    look has ended; rows a second, tenth by tenth. Last, the milliseconds of a look for due ones."""
+    insert(adapter, Status.DONE, int(jobs))
+    rows.insert(adapter.table, Status.DELAYED, int(jobs), adapter.last, ago=OLD)
+    rows.analyze(adapter.table)
+    print(READY, flush=True)
+    sys.stdin.readline()
+    lows, found = LowInstants(), {}
+    for name, step in (
+        ("archive", lambda table: archive.archive(table, lows.finished)),
+        ("prune", lambda table: archive.prune_archived(table, YOUNG, lows.archived)),
+        ("promote", lambda table: promotion.promote(table, lows.delayed)),
+    ):
+        found[name] = tenths(repeated(adapter, step))
+    table = table_of(adapter.table, "default")
+    found["look"] = [milliseconds(lambda: promotion.next_moves(table, lows)) for _ in range(TENTHS)]
+    return found
+
+
+def tenths(calls: Found) -> list[float]:
+    """Rows a second of each tenth of the calls."""
+    both = [*zip(calls["rows"], calls["seconds"], strict=True)]
+    size = max(1, len(both) // TENTHS)
+    parts = [both[start : start + size] for start in range(0, size * TENTHS, size)]
+    return [sum(count for count, _ in part) / sum(took for _, took in part) for part in parts]
+
+
+def milliseconds(work: Callable[[], object]) -> float:
+    began = time.perf_counter()
+    work()
+    return (time.perf_counter() - began) * 1000
 
 
 def insert(adapter: Adapter, status: Status, count: int) -> None:
@@ -155,7 +191,7 @@ def fetched(sql: str) -> Any:
 
 VERBS = inside.VERBS | {
     verb.__name__: verb
-    for verb in (make, claims, enqueue, promote, keep, arrive, hold, oldest, behind)
+    for verb in (make, claims, enqueue, promote, keep, rid, arrive, hold, oldest, behind)
 }
 
 

@@ -1,6 +1,6 @@
 """In a Django project of its own: python -m benchmarks.measures.inside MODE VERB [NUMBER ...].
 
-VERB: fill, pace, enqueue, statements, stages, prepare, empty, burst. The last line of the
+VERB: fill, pace, enqueue, statements, stages, workers, prepare, empty, burst. The last line of the
 output is the answer in JSON.
 """
 
@@ -141,6 +141,11 @@ def stages(adapter: Adapter, jobs: str, rounds: str) -> dict[str, float]:
     return found
 
 
+def workers(adapter: Adapter) -> int:
+    """How many have begun."""
+    return int(adapter.table._meta.apps.get_model("dbqueue.Worker").objects.count())
+
+
 def prepare(adapter: Adapter) -> None:
     adapter.prepare()
 
@@ -152,12 +157,12 @@ def empty(adapter: Adapter) -> None:
 def burst(adapter: Adapter, jobs: str) -> float:
     """Enqueue them at once; the moment of the commit."""
     with transaction.atomic():
-        bulk(adapter.table, int(jobs))
+        adapter.enqueue(int(jobs))
     return time.monotonic()
 
 
 LONG = (fill, pace, enqueue, statements, stages)
-VERBS: dict[str, Any] = {verb.__name__: verb for verb in (*LONG, prepare, empty, burst)}
+VERBS: dict[str, Any] = {verb.__name__: verb for verb in (*LONG, workers, prepare, empty, burst)}
 
 
 def main(made: type[Adapter], verbs: dict[str, Any], mode: str, verb: str, *arguments: str) -> None:

@@ -42,8 +42,7 @@ class Dialect:
     has_typed_columns: ClassVar[bool] = True
     seeks_in_recursion: ClassVar[bool] = True  # Does a look-up in such a query go by an index?
     has_lateral: ClassVar[bool] = False  # May a query in FROM name what stands before it?
-    # Is an index searched with (a, b) > (x, y)?
-    compares_rows: ClassVar[bool] = True
+    compares_rows: ClassVar[bool] = True  # Is an index searched with (a, b) > (x, y)?
     compares_keys: ClassVar[bool] = True  # Also where y is the key of the rows?
     # Seconds between looks for news, where nobody tells of them.
     look_every: ClassVar[float | None] = None
@@ -51,6 +50,7 @@ class Dialect:
     silent_after_news: ClassVar[float] = 0.0
     # OPTIONS that let a connect to a server that does not answer fail soon.
     impatient_options: ClassVar[Mapping[str, int]] = {}
+    lost_some = False  # Have others got a part of what the last claim wanted?
     shares_sessions = False  # Does a pooler give others the sessions of this own connection?
     setup_hint: ClassVar[str] = ""  # what to do about a setup_problem
     # The moment of execution in UTC, as SQL.

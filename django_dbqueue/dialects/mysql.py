@@ -15,6 +15,7 @@ from django.db.utils import Error
 from ..states import CLAIMABLE
 from . import galera
 from .base import NOTHING_TO_DO, SILENCE_SECONDS, Dialect, rollback_on_error
+from .several_queues import candidates
 from .types import Claim, ConnectionRoom, ErrorKind, Row, Statement
 
 ERROR_KINDS = {
@@ -134,13 +135,15 @@ class MySQL(Dialect):
         for _ in range(TRIES):
             keys = self._candidates(cursor, claim)
             if not keys:
+                self.lost_some = False
                 return []
             among, these = self.among(claim.pk, keys)
             # Of the queue, too: a person may just have moved some of them to another one.
+            names = ", ".join(["%s"] * len(claim.queues))
             cursor.execute(
                 f"UPDATE {self.by_key(claim.table)} SET {claim.sets} "
-                f"WHERE {CLAIMABLE} AND queue = %s AND {among}",
-                [*claim.params, claim.queue, *these],
+                f"WHERE {CLAIMABLE} AND queue IN ({names}) AND {among}",
+                [*claim.params, *claim.queues, *these],
             )
             self._remember(claim, conflict=cursor.rowcount < len(keys))
             if cursor.rowcount:
@@ -164,19 +167,22 @@ class MySQL(Dialect):
 
     def _candidates(self, cursor: CursorWrapper, claim: Claim) -> list[Any]:
         """Keys to try, ascending; where others claim too, a random part of a wider window."""
-        wide = (claim.table, claim.queue) in self.contended and not claim.strict_order
+        wide = claim.place in self.contended and not claim.strict_order
         window = 4 * claim.limit + 20 if wide else claim.limit
-        cursor.execute(
+        params: Sequence[Any] = claim.queue, window
+        ready = (
             f"SELECT {claim.pk} FROM {claim.table} WHERE {CLAIMABLE} AND queue = %s{claim.only} "
-            f"ORDER BY priority, {claim.pk} LIMIT %s",
-            [claim.queue, window],
+            f"ORDER BY priority, {claim.pk} LIMIT %s"
         )
+        if claim.others:
+            ready, params = candidates(claim, window, "(", ")")
+        cursor.execute(ready, params)
         keys = [key for (key,) in cursor.fetchall()]
         start = random.randint(0, max(0, len(keys) - claim.limit))
         return sorted(keys[start : start + claim.limit])
 
     def _remember(self, claim: Claim, *, conflict: bool) -> None:
-        place = claim.table, claim.queue
+        place, self.lost_some = claim.place, conflict
         calm = CALM if conflict else self.contended.get(place, 0) - 1
         if calm > 0:
             self.contended[place] = calm

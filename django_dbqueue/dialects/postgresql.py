@@ -16,6 +16,7 @@ from . import postgresql_server as server
 from .base import SILENCE_SECONDS, Dialect
 from .pooler import TransactionSettings
 from .postgresql_notify import CHANNEL, RECHECK_SECONDS, Notifier
+from .several_queues import locked_in_turn
 from .types import Claim, ConnectionRoom, ErrorKind, Inserted, Row, Statement
 
 ERROR_KINDS = {
@@ -81,7 +82,10 @@ class PostgreSQL(Dialect):
         return f"(CASE WHEN {readable} THEN {cls.readable_expression(instant)} END)"
 
     def claim(self, cursor: CursorWrapper, claim: Claim) -> list[Row]:
-        ready, params = _ready_above(claim) if claim.floors else _ready(claim)
+        if claim.others:
+            ready, params = locked_in_turn(claim)
+        else:
+            ready, params = _ready_above(claim) if claim.floors else _ready(claim)
         # ANY(ARRAY(..)) runs the sub-select once; IN (..) may run it again and claim too many.
         cursor.execute(
             f"UPDATE {claim.table} SET {claim.sets} WHERE {claim.pk} = ANY(ARRAY({ready})) "

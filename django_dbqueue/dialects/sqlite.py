@@ -14,6 +14,7 @@ from django.db.utils import Error
 
 from ..states import CLAIMABLE
 from .base import Dialect, rollback_on_error
+from .several_queues import candidates
 from .types import Claim, ErrorKind, Inserted, Row, Statement
 
 NAMED = "dbqueue_named_queues"  # what a statement calls the queues that it has found
@@ -90,11 +91,18 @@ class SQLite(Dialect):
         return sql, list(chain.from_iterable(rows))
 
     def claim(self, cursor: CursorWrapper, claim: Claim) -> list[Row]:
-        cursor.execute(
-            f"UPDATE {claim.table} SET {claim.sets} WHERE {claim.pk} IN (SELECT {claim.pk} "
+        params: Sequence[Any] = claim.queue, claim.limit
+        ready = (
+            f"SELECT {claim.pk} "
             f"FROM {claim.table} WHERE {CLAIMABLE} AND queue = {self.placeholder(claim.queue)}"
-            f"{claim.only} ORDER BY priority, {claim.pk} LIMIT %s) RETURNING {claim.columns}",
-            [*claim.params, claim.queue, claim.limit],
+            f"{claim.only} ORDER BY priority, {claim.pk} LIMIT %s"
+        )
+        if claim.others:
+            ready, params = candidates(claim, claim.limit, f"SELECT {claim.pk} FROM (", ")")
+        cursor.execute(
+            f"UPDATE {claim.table} SET {claim.sets} WHERE {claim.pk} IN ({ready}) "
+            f"RETURNING {claim.columns}",
+            [*claim.params, *params],
         )
         return list(cursor.fetchall())
 

@@ -56,6 +56,18 @@ class Claim:
     # A condition more for candidates, where only some of the ready jobs are to be had.
     only: str = ""
     keyed_limit: int | None = None  # of jobs with concurrency keys
+    # Queues from which to take what there is room for then; ``columns`` end with the queue's.
+    others: Sequence[str] = ()
+
+    @property
+    def queues(self) -> list[str]:
+        """All of them, in their order."""
+        return [self.queue, *self.others]
+
+    @property
+    def place(self) -> tuple[str, str]:
+        """What other claims may meet with."""
+        return self.table, "" if self.others else self.queue
 
 
 @dataclass(frozen=True, slots=True)

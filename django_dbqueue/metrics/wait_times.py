@@ -31,31 +31,40 @@ class WaitTimeSampler:
         # By worker, table and queue.
         self._next_at: dict[tuple[str, str, str], float] = {}
 
-    def look(self, table: Table, queue: str, jobs: list[Any]) -> None:
+    def look(self, table: Table, found: dict[str, list[Any]]) -> None:
         """From being enqueued to the first claim; a delay that was asked for is a part of it."""
-        if not jobs:
+        sampled = {queue: self._sample(table, queue, jobs) for queue, jobs in found.items()}
+        queues = {job.claim_key: queue for queue, job in sampled.items() if job is not None}
+        if not queues:
             return
+        until = table.dialect.seconds_until
+        among, keys = table.dialect.among(table.pk, sorted(queues))
+        sql = (
+            f"SELECT {table.pk}, {until('dequeued_time')} - {until('created_at')} "
+            f"FROM {table.by_key} WHERE {among}"
+        )
+        with capture() as look:
+            for key, seconds in rows(table.connection, sql, keys):
+                if seconds is not None:
+                    RECORDER.waited(table, queues[key], float(seconds))
+        if look.error is not None:
+            names = ", ".join(queues.values())
+            logger.debug("how long %s %s waited is not known: %s", table.label, names, look.error)
+
+    def _sample(self, table: Table, queue: str, jobs: list[Any]) -> Any:
+        """One of a queue's jobs, where it is time for that."""
+        if not jobs:
+            return None
         worker = jobs[0].claim_owner.partition(".")[0]
         key, now = (worker, table.label, queue), time.monotonic()
         if now < self._next_at.get(key, 0.0):
-            return
+            return None
         fresh = next((job for job in jobs if job.attempts == 1), None)
-        if fresh is None:
-            return
-        if len(self._next_at) >= QUEUES_MAX:
-            self._next_at.clear()
-        self._next_at[key] = now + SAMPLE_SECONDS
-        until = table.dialect.seconds_until
-        sql = (
-            f"SELECT {until('dequeued_time')} - {until('created_at')} FROM {table.by_key} "
-            f"WHERE {table.pk} = %s"
-        )
-        with capture() as look:
-            for (seconds,) in rows(table.connection, sql, [fresh.claim_key]):
-                if seconds is not None:
-                    RECORDER.waited(table, queue, float(seconds))
-        if look.error is not None:
-            logger.debug("how long %s %s waited is not known: %s", *key[1:], look.error)
+        if fresh is not None:
+            if len(self._next_at) >= QUEUES_MAX:
+                self._next_at.clear()
+            self._next_at[key] = now + SAMPLE_SECONDS
+        return fresh
 
 
 SAMPLER = WaitTimeSampler()

@@ -37,9 +37,10 @@ class Enqueued:
         finally:
             events.claimed.receivers.remove(self._note_claimed)
 
-    def _note_claimed(self, table: Table, _queue: str, jobs: list[Any]) -> None:
+    def _note_claimed(self, table: Table, found: dict[str, list[Any]]) -> None:
         if table.model in self._claimed:
-            new = [job.pk for job in jobs if job.pk not in self._before[table.model]]
+            keys = [job.pk for jobs in found.values() for job in jobs]
+            new = [key for key in keys if key not in self._before[table.model]]
             self._claimed[table.model] |= _rows(table.model).in_bulk(new)
 
     def jobs(self) -> list[Any]:

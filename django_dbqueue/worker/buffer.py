@@ -41,6 +41,16 @@ class Item:
         return QueueName(*self.table.place, self.jobs[0].queue)
 
 
+def items_of(
+    table: Table, owner: str, jobs: list[Any], claimed_at: float, epoch: int
+) -> list[Item]:
+    """What runners take of one claim."""
+    if table.takes_batches and jobs:
+        return [Item(table, owner, jobs, claimed_at, epoch)]
+    last = jobs[-1] if jobs else None
+    return [Item(table, owner, [job], claimed_at, epoch, job is last) for job in jobs]
+
+
 # Wakes a runner that is to look for what goes first.
 NUDGE: Any = object()
 

@@ -11,12 +11,11 @@ from django.db.utils import Error
 from .. import events
 from ..dialects import Dialect
 from ..lifecycle import holder
-from ..lifecycle.claim import claim
-from ..lifecycle.limiter import base_of
 from ..lifecycle.suspects import suspects_among
 from ..lifecycle.table import Table
 from .assignment import QueueName
-from .buffer import ALLOWANCE, Allotment, Buffer, Item, JobSizes
+from .buffer import Allotment, Buffer, Item, JobSizes, items_of
+from .joint_claim import claim_in_turn
 from .keyed_ahead import KeyedAhead
 from .options import Options
 from .ordered_queues import scheduler_of
@@ -158,7 +157,7 @@ class Claimer:
         # Only a look that began when nothing was under way proves that there is no more.
         if self.buffer.under_way or self.unwritten() or self.suspects:
             self._quiet_since = float("inf")
-        elif self._quiet_since == float("inf"):
+        elif self._quiet_since == float("inf") and not self.scheduler.knows_some:
             self._quiet_since = time.monotonic()
             self.scheduler.look_again()
         found = self.scheduler.next()
@@ -191,29 +190,28 @@ class Claimer:
         claimed_at, epoch = time.monotonic(), self.shared.epoch(poller.served.using)
         self.reconciler.claiming(table, owner)
         floors, keyed = poller.floors.for_claim(queue), self._keyed_most(table)
-        jobs = claim(table, queue, limit, owner, ALLOWANCE, floors, self.sizes.note, keyed)
+        asked = self.scheduler.asked(poller, queue, table) if lease is None else [queue]
+        found = claim_in_turn(table, asked, limit, owner, floors, self.sizes.note, keyed)
         self.reconciler.unsure.pop()
-        poller.floors.claimed(queue, jobs, limit, floors)
-        self.scheduler.claimed(base_of(table.model, queue), len(jobs))
+        jobs = self.scheduler.note(poller, found, limit, floors)
         self.left -= len(jobs)
         is_full = self._was_cut(jobs, keyed) or len(jobs) == limit
         self._was_full = is_full if lease is None else self._was_full
         # Where others claim the same rows some are missing.
-        if not is_full if lease is None else 2 * len(jobs) < limit:
+        if lease is None:
+            is_cut = is_full or table.dialect.lost_some
+            self.scheduler.empty(poller, *poller.breadth.emptied(asked, found, is_cut))
+        elif 2 * len(jobs) < limit:
             self.scheduler.empty(poller, queue)
         suspected = suspects_among(jobs) if self.role is Role.ORDINARY else []
         others = [job for job in jobs if job not in suspected] if suspected else jobs
         if poller.limiter is not None:
             others = self.gate.without_strays(table, owner, others, poller.limiter)
-        if table.takes_batches and others:
-            items = [Item(table, owner, others, claimed_at, epoch)]
-        else:
-            last = others[-1] if others else None
-            items = [Item(table, owner, [job], claimed_at, epoch, job is last) for job in others]
+        items = items_of(table, owner, others, claimed_at, epoch)
         self.put(items if lease is None else self.gate.with_turns(items, lease))
         if suspected:
             self.suspects.add([Item(table, owner, [job], claimed_at, epoch) for job in suspected])
-        events.claimed(table, queue, jobs)
+        events.claimed(table, found)
         return jobs
 
     def _was_cut(self, jobs: list[Any], keyed: int | None) -> bool:

@@ -55,6 +55,10 @@ class OrderedScheduler(QueueScheduler):
         now = time.monotonic()
         self._look_before_at = now + min(LOOK_SECONDS_MAX, LOOK_SHARE * (now - began))
 
+    def is_like(self, poller: TablePoller, name: str, queue: str) -> bool:
+        ranks = {self.order.rank(base_of(poller.served.model, one)) for one in (name, queue)}
+        return len(ranks) == 1 and super().is_like(poller, name, queue)
+
     def _may_miss(self, by_rank: dict[int, list[Turn]]) -> bool:
         """Whether a queue of which we know no jobs could be the next one."""
         raise NotImplementedError

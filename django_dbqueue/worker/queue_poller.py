@@ -6,10 +6,13 @@ import time
 from collections import deque
 from collections.abc import Collection
 from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any
 
 from django.db.utils import Error
 
 from ..dialects import ErrorKind
+from ..dialects.types import Floor
 from ..lifecycle.limiter import Limiter, base_of, limiter_of
 from ..lifecycle.low_water import LowWaterMarks
 from ..lifecycle.many_tables import have_ready
@@ -18,6 +21,7 @@ from ..lifecycle.table import Table
 from ..models import Queue
 from ..models.queue import ALL
 from .assignment import QueueName
+from .joint_claim import Breadth, may_claim_jointly
 from .joint_look import JointLook
 from .options import Options
 from .served import Served
@@ -54,6 +58,7 @@ class TablePoller:
     _whole_since: float | None = None
     queues: deque[str] = field(default_factory=deque)
     floors: LowWaterMarks = field(default_factory=LowWaterMarks)
+    breadth: Breadth = field(default_factory=Breadth)
 
     def look(self, options: Options) -> None:
         """Find the queues that have ready jobs and are not paused."""
@@ -201,15 +206,40 @@ class QueueScheduler:
         """Whether it is the turn of a queue that has a rate, as far as its tokens are there."""
         return True
 
+    def asked(self, poller: TablePoller, queue: str, table: Table) -> list[str]:
+        """A queue, and those that come next and may be claimed from in the same statement."""
+        most = poller.breadth.queues - 1
+        if not most or poller.floors.in_force or poller.limiter or not may_claim_jointly(table):
+            return [queue]
+        # Text that is no UTF-8 takes a statement of its own.
+        like = (
+            name
+            for name in poller.queues
+            if type(name) is type(queue) is str and self.is_like(poller, name, queue)
+        )
+        return [queue, *islice(like, most)]
+
+    def is_like(self, poller: TablePoller, name: str, queue: str) -> bool:
+        """Whether no order tells two queues apart."""
+        return name != queue
+
+    def note(
+        self, poller: TablePoller, found: dict[str, list[Any]], limit: int, floors: list[Floor]
+    ) -> list[Any]:
+        """What was claimed by one claim, by queue; as one list."""
+        for queue, jobs in found.items():
+            poller.floors.claimed(queue, jobs, limit, floors)
+            self.claimed(base_of(poller.served.model, queue), len(jobs))
+        return [job for jobs in found.values() for job in jobs]
+
     def claimed(self, queue: str, count: int) -> None:
         """So many jobs were claimed from a queue."""
 
-    def empty(self, poller: TablePoller, queue: str) -> None:
-        """A claim came back short: there is nothing left in this queue for now."""
-        if queue in poller.limited:
-            poller.limited.remove(queue)
-        else:
-            poller.queues.remove(queue)
+    def empty(self, poller: TablePoller, *queues: str) -> None:
+        """A claim came back short: there is nothing left in these queues for now."""
+        for queue in queues:
+            of = poller.limited if queue in poller.limited else poller.queues
+            of.remove(queue)
         if not poller.queues:
             poller.pause = FIRST_PAUSE_SECONDS
             poller.next_look = 0.0
@@ -239,6 +269,11 @@ class QueueScheduler:
         self.look_now()
         for poller in self.pollers:
             poller.pause = FIRST_PAUSE_SECONDS
+
+    @property
+    def knows_some(self) -> bool:
+        """Whether a queue is known that may have ready jobs."""
+        return any(poller.queues for poller in self.pollers)
 
     def all_looked_at(self, since: float) -> bool:
         """Whether every table was looked at since then."""

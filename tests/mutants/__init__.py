@@ -18,6 +18,7 @@ from tests.mutants import (
     mail,
     mail_afterwards,
     mail_and_admin,
+    many_queues,
     many_tables,
     moving,
     operating,
@@ -32,7 +33,7 @@ from tests.mutants.mutant import Mutant
 TABLES = (
     *(counts, ending, moving, people, databases, blind_spots, options, pauses, mail_and_admin),
     *(worker, coroutines, growing, supervisor, commands, mail, mail_afterwards, admin),
-    *(operating, bounded, many_tables),
+    *(operating, bounded, many_queues, many_tables),
 )
 MUTANTS = [
     Mutant(*row) if len(row) < 5 else Mutant(*row[:4], **row[4])

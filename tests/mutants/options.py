@@ -135,8 +135,8 @@ ORDERED = [
         "a named queue is overlooked among many",
     ),
     (
-        CLAIMER,
-        "self.scheduler.claimed(base_of(table.model, queue), len(jobs))",
+        QUEUE_POLLER,
+        "self.claimed(base_of(poller.served.model, queue), len(jobs))",
         "pass",
         "nobody counts for the weights",
     ),

@@ -32,8 +32,10 @@ def test_subscribers_hear_of_a_job_from_its_claim_to_its_end(heard):
     with InlineWorker("queueapp.note") as worker:
         worker.run()
     assert [name for name, _ in heard] == ["claimed", "started", "completed"]
-    _, queue, jobs = heard[0][1]
-    assert (queue, [one.pk for one in jobs]) == ("default", [job.pk])
+    _, found = heard[0][1]
+    assert {queue: [one.pk for one in jobs] for queue, jobs in found.items()} == {
+        "default": [job.pk]
+    }
     [(done, seconds)] = heard[2][1][1]
     assert done.pk == job.pk
     assert seconds >= 0

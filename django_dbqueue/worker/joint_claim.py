@@ -1,0 +1,56 @@
+"""How many queues are claimed from in one statement: several where each has few jobs.
+
+A claim that comes back short has asked too few; one that is full tells how many it took. So a queue
+that fills claims is claimed from alone.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from ..dialects.types import Floor, Row
+from ..lifecycle.claim import claim, claim_of_several
+from ..lifecycle.table import Table
+from ..lifecycle.versions import has_versions
+from .buffer import ALLOWANCE
+
+QUEUES_MAX = 64  # in one statement
+
+
+class Breadth:
+    """Of the claims from one queue table."""
+
+    def __init__(self) -> None:
+        self.queues = 1
+
+    def emptied(
+        self, asked: Sequence[str], found: Mapping[str, Sequence[Any]], is_full: bool
+    ) -> Sequence[str]:
+        """A claim from these queues, in this order, found these jobs: which of them have nothing
+        left, as far as it could see."""
+        if not is_full:
+            self.queues = min(2 * self.queues, QUEUES_MAX)
+            return asked
+        last = max((n for n, name in enumerate(asked) if found.get(name)), default=0)
+        self.queues = last + 1
+        return asked[:last]
+
+
+def claim_in_turn(
+    table: Table,
+    queues: list[str],
+    limit: int,
+    owner: str,
+    floors: Sequence[Floor],
+    note: Callable[[Table, Sequence[Row]], None],
+    keyed: int | None,
+) -> dict[str, list[Any]]:
+    """The jobs of one claim, by queue."""
+    table.dialect.lost_some = False
+    if len(queues) > 1:
+        return claim_of_several(table, queues, limit, owner, ALLOWANCE, note)
+    return {queues[0]: claim(table, queues[0], limit, owner, ALLOWANCE, floors, note, keyed)}
+
+
+def may_claim_jointly(table: Table) -> bool:
+    """Whether nothing has to be looked at in each queue by itself."""
+    return not (table.takes_keys or table.takes_batches or has_versions(table))
