@@ -10,6 +10,7 @@ VERBS = (
     "lifecycle/enqueue lifecycle/errors lifecycle/lost_answers dialects/errors_of_databases "
     "lifecycle/cancelled lifecycle/robust lifecycle/rows_by_hand "
     "lifecycle/enqueue_again lifecycle/late_sight models/dedup_constraint lifecycle/failed_rows "
+    "lifecycle/moving "
 )
 SWEEPS = "sweeps/crash sweeps/error sweeps/interleaving "
 CHILD = (
