@@ -81,7 +81,7 @@ class Balancer:
         for name in sorted(before | after):
             if before[name] != after[name] and name in self._weights:
                 jobs = self._jobs[name]
-                has = f"{jobs:,} jobs wait"
+                has = f"jobs that wait: {jobs:,}"
                 if jobs and self.options.balance_by == "time":
                     has += f", {duration(self._time(name))} of work"
                 yield f"{name} {before[name]} -> {after[name]} ({has})"
