@@ -24,7 +24,7 @@ def told():
 @pytest.mark.parametrize("place", [lambda mail: mail, archived], ids=["queue table", "archive"])
 def test_erasing_a_message_erases_its_subject(place):
     mail = place(told())
-    assert erase(mail)
+    assert erase([mail])
     mail = fresh(mail)
     assert (mail.message, mail.subject, mail.is_erased) == ("", "", True)
 
@@ -54,7 +54,7 @@ def test_the_admin_says_that_a_subject_was_erased(browser, model):
     mail, unnamed = finished(letter(subject=TELLING)), finished(letter(subject=""))
     if model is ArchivedEmail:
         mail, unnamed = archived(mail), archived(unnamed)
-    erase(mail)
+    erase([mail])
     page = f"{ADMIN}{model._meta.model_name}/"
     rows = browser.get(page).content.decode()
     assert "(erased)" in rows

@@ -109,7 +109,7 @@ def test_what_is_in_doubt_for_the_rest_is_held_and_reads_so_too(server):
 
 def test_what_is_erased_meanwhile_can_be_marked_all_the_same(server):
     email = sent("stall")
-    assert erase(email)
+    assert erase([email])
     assert mark_as_sent(email)
     run_mail()
     assert fresh(email).mail_state == "sent"

@@ -9,7 +9,7 @@ import pytest
 from django_dbqueue.lifecycle.claim import claim
 from django_dbqueue.models import Worker
 from django_dbqueue.states import Status
-from django_dbqueue.worker import claimer as claimer_module
+from django_dbqueue.worker import joint_claim
 from django_dbqueue.worker.buffer import Buffer
 from django_dbqueue.worker.claimer import Claimer
 from django_dbqueue.worker.options import Options
@@ -150,7 +150,7 @@ def test_a_claim_in_flight_while_the_worker_was_taken_for_dead_is_asked_for_agai
         shared.beat("default", time.monotonic(), 2)
         return jobs
 
-    monkeypatch.setattr(claimer_module, "claim", claim_while_frozen)
+    monkeypatch.setattr(joint_claim, "claim", claim_while_frozen)
     Deed.objects.create()
     options = Options(served=parse_served(["queueapp.Deed"]))
     claimer = Claimer(
