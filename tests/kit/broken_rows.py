@@ -6,6 +6,8 @@ from contextlib import contextmanager
 from django.db import connection
 from django.db.models import Model
 
+from tests.kit.connections import is_mysql
+
 HEAD = "owner = NULL, retry_at = NULL, dequeued_time = NULL"
 CLAIMED = "status = 1, dequeued_time = '2020-01-01 00:00:00'"
 
@@ -133,3 +135,56 @@ def lax() -> Iterator[None]:
             yield
         finally:
             cursor.execute("SET sql_mode = %s", [mode])
+
+
+@contextmanager
+def refused(model: type[Model], column: str = "plain") -> Iterator[None]:
+    """While this lasts, no row that has 'odd' in this column can be written; as it is, it may
+    stay."""
+    with connection.cursor() as cursor:
+        for statement in CONSTRAIN[_kind()]:
+            cursor.execute(statement.format(_name(model), column))
+        try:
+            yield
+        finally:
+            cursor.execute(RELEASE[_kind()].format(_name(model)))
+
+
+def _name(model: type[Model]) -> str:
+    return connection.ops.quote_name(model._meta.db_table)
+
+
+def _kind() -> str:
+    if connection.vendor != "mysql":
+        return connection.vendor
+    return "mysql" if is_mysql() else "mariadb"
+
+
+CONSTRAIN = {
+    "mariadb": [
+        "SET check_constraint_checks = 0",
+        "ALTER TABLE {} ADD CONSTRAINT even CHECK ({} <> 'odd')",
+        "SET check_constraint_checks = 1",
+    ],
+    # It takes no constraint that a row breaks: a trigger gives the constraint's error.
+    "mysql": [
+        (
+            "CREATE TRIGGER even BEFORE UPDATE ON {} FOR EACH ROW IF NEW.{} = 'odd' "
+            "THEN SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = 3819; END IF"
+        )
+    ],
+    "postgresql": ["ALTER TABLE {} ADD CONSTRAINT even CHECK ({} <> 'odd') NOT VALID"],
+    # It asks for the constraints of those columns alone that change.
+    "sqlite": [
+        (
+            "CREATE TRIGGER even BEFORE UPDATE ON {} WHEN NEW.{} = 'odd' "
+            "BEGIN SELECT RAISE(ABORT, 'it is odd'); END"
+        )
+    ],
+}
+RELEASE = {
+    "mariadb": "ALTER TABLE {} DROP CONSTRAINT even",
+    "mysql": "DROP TRIGGER even",
+    "postgresql": "ALTER TABLE {} DROP CONSTRAINT even",
+    "sqlite": "DROP TRIGGER even",
+}

@@ -1,6 +1,6 @@
 """Rows that cannot be read, and rows that are gone: put aside, and the worker goes on."""
 
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 
 import pytest
 from django.db import IntegrityError, connection
@@ -12,13 +12,12 @@ from django_dbqueue.lifecycle.claim import claim
 from django_dbqueue.lifecycle.execute import rows
 from django_dbqueue.mail.models import Email
 from django_dbqueue.states import Status
-from tests.kit.broken_rows import edit
-from tests.kit.connections import is_mysql
+from tests.kit.broken_rows import edit, refused
 from tests.kit.inline_worker import work_off
 from tests.kit.jobs import fresh, overwrite, start, table
 from tests.kit.processes import worker
 from tests.kit.waiting import wait_until
-from tests.queueapp.models import Batch, Fleeting, Mailed, Note, Sealed, SealedBatch
+from tests.queueapp.models import Batch, Fleeting, Mailed, Note, Sealed, SealedBatch, Shared
 
 pytestmark = pytest.mark.usefixtures("db_rows")
 
@@ -104,12 +103,11 @@ def test_an_error_of_the_statement_is_no_fault_of_a_row(monkeypatch):
     assert Sealed.objects.ready().count() == 1
 
 
-@pytest.mark.skipif(connection.vendor == "sqlite", reason="heeds constraints of what changes alone")
 def test_a_row_that_no_statement_can_write_is_passed_over(database_url):
     """Its constraint came later, or was not heeded, so it cannot even be buried."""
     bad = Sealed.objects.create(plain="odd", priority=5)
     good = [Sealed.objects.create() for _ in range(30)]
-    with refused(bad), worker(database_url) as process:
+    with refused(Sealed), worker(database_url) as process:
         wait_until(lambda: is_done(Sealed, len(good)))
         after = [Sealed.objects.create(), Note.objects.create()]
         wait_until(lambda: all(fresh(job).status == Status.DONE for job in after))
@@ -122,9 +120,7 @@ def test_a_row_that_no_statement_can_write_is_passed_over(database_url):
 
 
 def test_beside_such_a_row_nothing_is_claimed_that_another_has_by_now(monkeypatch):
-    if connection.vendor == "sqlite":
-        return  # it asks for the constraints of changed columns only
-    bad, good = [Sealed.objects.create(plain=plain) for plain in ("odd", "even")]
+    _, good = [Sealed.objects.create(plain=plain) for plain in ("odd", "even")]
     look = rows
 
     def look_then_lose(*args):
@@ -134,50 +130,17 @@ def test_beside_such_a_row_nothing_is_claimed_that_another_has_by_now(monkeypatc
         return found
 
     monkeypatch.setattr(claiming, "rows", look_then_lose)
-    with refused(bad), suppress(IntegrityError):
+    with refused(Sealed), suppress(IntegrityError):
         assert claim(table(Sealed), "default", 2, "w.1") == []
     assert fresh(good).owner == "another.1"
 
 
-@contextmanager
-def refused(bad):
-    """While this lasts, no row that is odd can be written; as it is, it may stay."""
-    table = connection.ops.quote_name(bad._meta.db_table)
-    with connection.cursor() as cursor:
-        for statement in CONSTRAIN[kind()]:
-            cursor.execute(statement.format(table))
-        try:
-            yield
-        finally:
-            cursor.execute(RELEASE[kind()].format(table))
-
-
-def kind():
-    if connection.vendor != "mysql":
-        return connection.vendor
-    return "mysql" if is_mysql() else "mariadb"
-
-
-CONSTRAIN = {
-    "mariadb": [
-        "SET check_constraint_checks = 0",
-        "ALTER TABLE {} ADD CONSTRAINT even CHECK (plain <> 'odd')",
-        "SET check_constraint_checks = 1",
-    ],
-    # It takes no constraint that a row breaks: a trigger gives the constraint's error.
-    "mysql": [
-        (
-            "CREATE TRIGGER even BEFORE UPDATE ON {} FOR EACH ROW IF NEW.plain = 'odd' "
-            "THEN SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = 3819; END IF"
-        )
-    ],
-    "postgresql": ["ALTER TABLE {} ADD CONSTRAINT even CHECK (plain <> 'odd') NOT VALID"],
-}
-RELEASE = {
-    "mariadb": "ALTER TABLE {} DROP CONSTRAINT even",
-    "mysql": "DROP TRIGGER even",
-    "postgresql": "ALTER TABLE {} DROP CONSTRAINT even",
-}
+def test_next_to_such_a_row_others_with_concurrency_keys_are_claimed():
+    bad = Shared.objects.create(tenant="odd", priority=5)
+    good = [Shared.objects.create(tenant=tenant) for tenant in ("a", "b", "")]
+    with refused(Shared, "tenant"):
+        assert [job.pk for job in Shared.objects.claim(limit=10)] == [job.pk for job in good]
+    assert fresh(bad).status == Status.READY
 
 
 GARBAGE = ["", "not json", "[]", "{}", '{"version": 1}', '{"version": 99}', "null", "\x07"]
