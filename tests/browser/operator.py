@@ -117,8 +117,15 @@ def build(rows, seed):
     minute = this_minute("default")
     for counts, number in rows_of("default", JOB_TABLE, "default", minute, {failure: 900}):
         counts.update(failed=F("failed") + number)
-    stuck = Email.objects.filter(status=Status.CLAIMED).order_by("pk")[0]
-    overwrite(stuck, owner=f"{WORKER}.1-1", dequeued_time=DbNow(plus=-295))
+    stuck = queued()
+    overwrite(
+        stuck,
+        status=Status.CLAIMED,
+        owner=f"{WORKER}.1-1",
+        dequeued_time=DbNow(plus=-295),
+        retry_at=DbNow(plus=30),
+        attempts=1,
+    )
     job = {"job": f"dbqueue_mail.email {stuck.pk}", "seconds": 295.0, "limit": 300.0}
     Worker.objects.create(
         uuid=WORKER,
