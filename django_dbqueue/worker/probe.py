@@ -70,8 +70,6 @@ class Probe:
             return
         place = self.options.probe_host, self.options.probe_port
         family = socket.AF_INET6 if ":" in place[0] else socket.AF_INET
-        if not place[0]:
-            raise PortTaken("--probe-port: --probe-host is empty: 0.0.0.0 means every address")
         try:
             self._listener = socket.create_server(place, family=family, backlog=BACKLOG)
         except (OSError, ValueError, TypeError) as error:  # the others of a name that is none

@@ -2,6 +2,7 @@
 
 import os
 import signal
+from collections.abc import Callable
 from typing import Any
 
 from django_dbqueue.worker.child import ExitedChild
@@ -44,3 +45,17 @@ def kill(children: Children) -> None:
 def end(children: Children) -> None:
     kill(children)
     exited_children(children, len(children.living))
+
+
+class RefusedOnce:
+    """``os.fork`` that has no process to give at first."""
+
+    def __init__(self, really: Callable[[], int]) -> None:
+        self.really = really
+        self.calls = 0
+
+    def __call__(self) -> int:
+        self.calls += 1
+        if self.calls == 1:
+            raise BlockingIOError("no process for now")
+        return self.really()

@@ -6,7 +6,7 @@ from hypothesis import settings as few
 from hypothesis import strategies as st
 
 from django_dbqueue.lifecycle.policy import PROBLEMS
-from django_dbqueue.lifecycle.rates import GROUPS_PER_PERIOD, Bucket, Rate, rates_of
+from django_dbqueue.lifecycle.rates import GROUPS_PER_PERIOD, MAX_LIMIT, Bucket, Rate, rates_of
 from tests.kit.rates import most_in_a_period
 
 pytestmark = pytest.mark.any_database
@@ -133,3 +133,9 @@ def test_a_rate_is_read_in_words():
 @pytest.mark.parametrize("given", ["", "50", "s/50", "5.5/s", "-5/s", "50/fortnight", "0/s", 5, []])
 def test_a_rate_that_makes_no_sense_is_named(given):
     assert PROBLEMS["rate"](given)
+
+
+def test_a_rate_beyond_the_limit_is_refused_with_it():
+    assert rates_of({"day": MAX_LIMIT}, "rate") == [Rate(MAX_LIMIT, "day")]
+    with pytest.raises(ValueError, match=f"rate must allow at most {MAX_LIMIT} a day, not"):
+        rates_of({"day": MAX_LIMIT + 1}, "rate")

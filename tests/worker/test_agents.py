@@ -8,7 +8,9 @@ import pytest
 
 from django_dbqueue.models import Worker
 from django_dbqueue.states import Status
+from django_dbqueue.worker.agents import AgentHandle, Agents
 from django_dbqueue.worker.channel import Channel
+from tests.kit.forked_children import RefusedOnce
 from tests.kit.jobs import fresh
 from tests.kit.processes import has_ended, lines, wait_for_lines, worker
 from tests.kit.waiting import wait_until
@@ -45,6 +47,24 @@ def test_an_agent_that_is_gone_or_stuck_is_replaced_and_no_job_notices(database_
     assert len(lines(log)) == 20
     assert Worker.objects.get().stopped_at
     assert "taken for dead" not in process.stderr
+
+
+def test_an_agent_that_cannot_be_forked_is_forked_later(monkeypatch, caplog):
+    handle, pairs, pair = AgentHandle("default", 2, 10), [], socket.socketpair
+    agents = Agents([handle], lambda *_: 0)
+    monkeypatch.setattr(socket, "socketpair", lambda: pairs.append(pair()) or pairs[-1])
+    monkeypatch.setattr(os, "fork", refuse_once := RefusedOnce(os.fork))
+    agents.turn()
+    assert (handle.pid, refuse_once.calls) == (0, 1)
+    assert "no agent can be started: no process for now; trying again in 5 s" in caplog.messages
+    assert 0 < handle.wait() <= 5
+    assert [one.fileno() for one in pairs[0]] == [-1, -1]
+    agents.turn()
+    assert refuse_once.calls == 1
+    handle.fork_at = 0.0
+    agents.turn()
+    assert (os.waitpid(handle.pid, 0)[1], refuse_once.calls) == (0, 2)
+    agents.let_go()
 
 
 @on_rows

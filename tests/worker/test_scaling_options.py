@@ -9,6 +9,7 @@ from django_dbqueue.conf.bounds import ProcessRange
 from django_dbqueue.mail.management.commands.send_queued_mail import Command as SendMail
 from django_dbqueue.management.commands.runworker import Command
 from django_dbqueue.worker.options import Limits
+from django_dbqueue.worker.scaling_options import ScalingOptions
 
 pytestmark = pytest.mark.any_database
 
@@ -133,3 +134,8 @@ def test_counted_jobs_are_shared_out_among_all_that_there_may_be(args, shares, r
 def test_mail_is_sent_by_a_range_of_processes_too():
     parser = SendMail().create_parser("manage.py", "send_queued_mail")
     assert parser.parse_args(["--processes=1-4"]).processes == ProcessRange(1, 4)
+
+
+def test_a_word_that_code_gives_and_nobody_knows_is_refused_with_those_that_are_known():
+    with pytest.raises(ValueError, match="balance must be off or simple or auto, not of"):
+        ScalingOptions(balance="of")

@@ -15,6 +15,7 @@ from django_dbqueue.states import Status
 from django_dbqueue.testing import InlineWorker
 from django_dbqueue.worker.children import Children
 from django_dbqueue.worker.forked import leave
+from tests.kit.forked_children import RefusedOnce
 from tests.kit.jobs import overwrite
 from tests.kit.processes import lines, running, wait_for_lines, worker
 from tests.kit.waiting import wait_until
@@ -123,7 +124,7 @@ def test_max_jobs_counts_those_that_are_run_alone():
 
 def test_a_child_that_cannot_be_forked_is_forked_later(monkeypatch):
     children = Children([None], 1, "a" * 32, lambda *_: 0)
-    monkeypatch.setattr(os, "fork", refuse_once := Refusal(os.fork))
+    monkeypatch.setattr(os, "fork", refuse_once := RefusedOnce(os.fork))
     assert 0 < children.fill(lambda shared: None) <= 5
     assert (children.shares, children.living) == ([None], {})
     children._next_spawn = 0.0
@@ -147,20 +148,6 @@ def test_a_forked_process_ends_whatever_happens_in_it(monkeypatch):
     _, status = os.waitpid(pid, 0)
     logging._handlerList.remove(weakref.ref(handler))  # type: ignore[attr-defined]
     assert os.waitstatus_to_exitcode(status) == 3
-
-
-class Refusal:
-    """Has no process to give at first."""
-
-    def __init__(self, really):
-        self.really = really
-        self.calls = 0
-
-    def __call__(self):
-        self.calls += 1
-        if self.calls == 1:
-            raise BlockingIOError("no process for now")
-        return self.really()
 
 
 def test_max_jobs_runs_suspects_too(database_url, log):
