@@ -98,6 +98,19 @@ def test_jobs_that_came_in_without_a_lane_are_moved_to_it(db_rows, settings):
     ]
 
 
+def test_jobs_that_are_there_with_keys_that_make_no_name_share_one_lane(db_rows, settings):
+    for number in range(3):
+        Note.objects.create(text=f"{number}" * 300)
+    settings.DBQUEUE = KEYED
+    said = work_off("queueapp.note")
+    assert sorted(Note.objects.values_list("status", "queue", "attempts")) == [
+        (0, "default@?", 0),
+        (2, "default@?", 1),
+        (2, "default@?", 1),
+    ]
+    assert "names no lane" in said
+
+
 def test_a_key_that_makes_no_name_is_refused(db_rows, settings):
     settings.DBQUEUE = KEYED
     with pytest.raises(ValidationError, match="rate_key"):
