@@ -5,7 +5,6 @@ DBQUEUE_TEST_ROWS sets the number of finished jobs; a tenth as many are delayed.
 """
 
 import re
-import statistics
 import time
 from datetime import timedelta
 from typing import Any
@@ -249,10 +248,13 @@ def test_a_claim_does_not_wait_for_a_lock_on_a_row_outside_its_list():
     with transaction.atomic():
         Big.objects.select_for_update().get(pk=last.pk)
         for size in [1, 10, 50]:
-            began = time.monotonic()
-            jobs = start(lambda size=size: owned(size)).result()
-            assert len(jobs) == size
-            assert time.monotonic() - began < 1
+            took = []
+            for _ in range(3):  # a lock would hold up each of them
+                began = time.monotonic()
+                jobs = start(lambda size=size: owned(size)).result()
+                took.append(time.monotonic() - began)
+                assert len(jobs) == size
+            assert min(took) < 1
 
 
 def test_a_claim_costs_no_more_than_in_an_empty_table():
@@ -265,9 +267,10 @@ def test_a_claim_costs_no_more_than_in_an_empty_table():
             jobs = claim(table(model), "default", 10, f"cost.{len(seconds)}")
             seconds.append(time.perf_counter() - began)
             assert len(jobs) == 10
-    big, small = (statistics.median(seconds) * 1000 for seconds in costs.values())
+    # What a busy machine adds is not in the fastest.
+    big, small = (min(seconds) * 1000 for seconds in costs.values())
     print(f"\na claim of 10: {big:.2f} ms, empty table {small:.2f} ms: {big / small:.2f} times")
-    assert big / small < 2
+    assert big / small < 1.6
 
 
 def test_a_turn_of_the_reaper_costs_next_to_nothing():
@@ -287,7 +290,7 @@ def test_a_turn_of_the_reaper_costs_next_to_nothing():
             costs.append(time.perf_counter() - began)
             rows(connections["default"], "SELECT 1", [])
             trips.append(time.perf_counter() - began - costs[-1])
-        cost = statistics.median(costs) / statistics.median(trips)
+        cost = min(costs) / min(trips)
         print(f"\n{step.__name__}: {cost:.1f} times a statement that reads nothing", end="")
         assert cost < 20, step.__name__
 
