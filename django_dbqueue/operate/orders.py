@@ -9,7 +9,7 @@ from django.db.models.lookups import Exact
 from django.db.models.sql.where import WhereNode
 
 from ..states import Status
-from .conditions import is_by_keys, leaves_of
+from .conditions import column_of, is_by_keys, leaves_of
 from .cursor import BY_FAILURE, BY_KEY, Order
 
 TIMED = (Status.CLAIMED, Status.DELAYED)
@@ -76,9 +76,12 @@ def of_keys(rows: QuerySet[Any], keys: Sequence[Any]) -> QuerySet[Any]:
 
 
 def _is_asked(rows: QuerySet[Any], status: int) -> bool:
-    """Whether they are of this state already: what is asked twice PostgreSQL takes for rare."""
-    leaves = [leaf for leaf in leaves_of(rows.query.where) if isinstance(leaf, LiteralExact)]
-    return any(leaf.rhs == status for leaf in leaves)
+    """Whether they are of this state already: what is asked twice PostgreSQL takes for rare. What
+    waits for its concurrency key is delayed, and not among these."""
+    leaves = list(leaves_of(rows.query.where))
+    is_timed = any(column_of(leaf) == "retry_at" and leaf.rhs is False for leaf in leaves)
+    is_of_state = any(isinstance(leaf, LiteralExact) and leaf.rhs == status for leaf in leaves)
+    return is_of_state and (is_timed or status not in TIMED)
 
 
 def index_order(indexed: Status | None) -> Order:

@@ -106,6 +106,17 @@ def test_the_list_of_delayed_jobs_leads_to_what_waits_for_its_key(browser, more)
         assert said not in text_of(browser.get(SHARED + other))
 
 
+def test_no_tab_counts_what_its_list_leaves_out(browser):
+    waits = parked(3)
+    page = text_of(browser.get(f"{SHARED}?key=waits"))
+    tabs = re.findall(r'<a href="([^"]*)"[^>]*>[^<]*<span class="dbqueue-count">(\d+)', page)
+    assert len(tabs) == 1 + len(Status)
+    for link, count in tabs:
+        found = keys_in(text_of(browser.get(SHARED + html.unescape(link))))
+        assert len(found) == int(count), link
+    assert keys_in(page) == [job.pk for job in waits]
+
+
 @pytest.mark.each_database
 def test_what_waits_for_its_key_is_found_by_its_index(browser, monkeypatch):
     """However many others there are, and whatever else they are."""
