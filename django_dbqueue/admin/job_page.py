@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -15,7 +15,8 @@ from django.utils.translation import gettext_lazy, pgettext_lazy
 
 from ..diagnose import Explanation, UnknownJob, explain, explain_archived
 from ..lifecycle.table import table_of
-from ..models import Job
+from ..models import Job, Worker
+from ..monitor.worker_list import list_workers, without_names
 from ..states import Status
 from ..texts.wording import state_word
 from .arguments import Argument, arguments, own_fields
@@ -25,6 +26,7 @@ from .databases import alias_of, others, query_of
 from .formatting import time_tag
 from .lists import column, stored
 from .pages import auto_refresh, list_url, row_url
+from .permissions import may
 from .search import as_key
 from .timeline import Event, timeline
 from .words import STATES, Word, of_actions, of_states
@@ -99,6 +101,8 @@ class JobPage(Base):
     def page_of(self, request: HttpRequest, job: Any) -> Page:
         may_inspect = self.has_inspect_permission(request)
         explanation = self.explanation(job)
+        if not may(request, Worker, "view"):
+            explanation = _without_workers(explanation, job._state.db or "default")
         now, age = timezone.now(), explanation.until.get("created_at")
         if age is not None and isinstance(job.created_at, datetime):
             with suppress(OverflowError):  # a date edited by hand
@@ -197,6 +201,12 @@ class JobPage(Base):
             rows = model._base_manager.using(alias)
             if url and as_key(model._meta.pk, str(key)) and rows.filter(pk=key).exists():
                 yield f"{model._meta.verbose_name} {key}", url
+
+
+def _without_workers(found: Explanation, alias: str) -> Explanation:
+    workers = list_workers(alias)
+    sentences = [without_names(one, workers) for one in found.sentences]
+    return replace(found, sentences=sentences)
 
 
 def _shown(row: Model, field: "Field[Any, Any]") -> object:

@@ -13,9 +13,9 @@ from ..texts.wording import number
 from .alerts import Alert, alerts
 from .failures import Failures
 from .overview import Overview
+from .worker_list import without_names
 
 NAMED_MAX = 2  # kinds of failures in one sentence
-UNNAMED = "•••"  # in place of a worker
 
 
 class Level(StrEnum):
@@ -56,18 +56,11 @@ def verdict(found: Overview, failed: Failures) -> Verdict:
 
 
 def unnamed(found: Verdict) -> Verdict:
-    """For those who may not see workers: neither hosts nor names of theirs are in its texts."""
+    """For those who may not see workers."""
     named = [one.worker for one in found.problems if one.worker is not None]
     named += [w for one in found.problems if one.queue is not None for w in one.queue.workers]
-    names = sorted({one.name for one in named}, key=len, reverse=True)
-
-    def without(text: str) -> str:
-        for name in names:
-            text = text.replace(name, UNNAMED)
-        return text
-
-    problems = [replace(one, text=without(one.text)) for one in found.problems]
-    return replace(found, sentence=without(found.sentence), problems=problems)
+    problems = [replace(one, text=without_names(one.text, named)) for one in found.problems]
+    return replace(found, sentence=without_names(found.sentence, named), problems=problems)
 
 
 def with_level(level: Level, text: str) -> str:

@@ -1,6 +1,6 @@
 """Who works: the workers as people read them, and asking them to stop."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,6 +20,7 @@ from .worker_pool import WorkerPool, pool_of
 
 UUID_PREFIX_MIN = 4  # characters
 DEAD = {"silent", "stopped"}
+UNNAMED = "•••"  # in place of a worker
 
 
 class UnknownWorker(ValueError):
@@ -101,6 +102,13 @@ def list_workers(using: str | None = None) -> list[ListedWorker]:
         for worker in with_ages(Worker.objects.using(alias))
     ]
     return sorted(found, key=lambda worker: (not worker.lives, worker.name, worker.database))
+
+
+def without_names(text: str, workers: Iterable[ListedWorker]) -> str:
+    """For those who may not see workers: neither hosts nor names of theirs are in it."""
+    for name in sorted({one.name for one in workers}, key=len, reverse=True):
+        text = text.replace(name, UNNAMED)
+    return text
 
 
 def request_stop(name: str, using: str | None = None) -> list[ListedWorker]:

@@ -19,6 +19,7 @@ from django_dbqueue.lifecycle import reap
 from django_dbqueue.lifecycle.table import table_of
 from django_dbqueue.models import Worker
 from tests.kit.jobs import fresh
+from tests.kit.overview import a_worker
 from tests.queueapp.models import Kept, Note
 
 pytestmark = pytest.mark.usefixtures("db_rows")
@@ -227,3 +228,16 @@ def test_the_page_of_a_claimed_job_has_its_buttons_by_permission(people):
             one for one in ("kick", "bury", "release", "cancel") if f'"{one}_selected"' in page
         ]
         assert shown == names
+
+
+@pytest.mark.parametrize("may_see", [True, False])
+def test_workers_are_named_only_to_those_who_may_see_them(people, may_see):
+    browser = people("view_note", *["view_worker"] * may_see)
+    claimed, ready = Note.objects.create(), Note.objects.create()
+    holder = a_worker(host="web1")
+    a_worker(host="web2", name="boiler", trouble="disk full")
+    Note.objects.claim(owner=f"{holder.uuid}.1-1")
+    for job, names in ((claimed, ("web1",)), (ready, ("web1", "web2", "boiler"))):
+        page = page_of(browser, job)
+        assert [name in page for name in names] == [may_see] * len(names)
+    assert "disk full" in page
