@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from django.db import connections, router
+from django.db import router
 
 from ...lifecycle.archive import on_unlocked
 from ...lifecycle.execute import changed_once, in_transaction, placeholders, rows
 from ...lifecycle.low_instants import CHUNK
 from ...lifecycle.sweep import Sweep, keys_of
-from ...lifecycle.table import Table
+from ...lifecycle.table import Table, table_of
 from ..conf import mail_conf
 from ..models import ArchivedEmail, Email, EmailFields
 from ..rows import HAVE_ENDED
@@ -29,18 +29,28 @@ def erase(emails: Sequence[EmailFields]) -> list[Any]:
     if not emails:
         return []
     database = router.db_for_write(type(emails[0]), instance=emails[0])
-    erased = in_transaction(connections[database], partial(_erase, emails, database))
+    table = table_of(Email, database)
+    erased = in_transaction(table.connection, partial(_erase, table, emails))
     return [email for email in emails if email.pk in erased]
 
 
-def _erase(emails: Sequence[EmailFields], database: str) -> set[Any]:
-    manager: Any = type(emails[0])._default_manager
-    found = manager.using(database).filter(is_erased=False)
-    if isinstance(emails[0], Email):
-        found = found.filter(status__in=HAVE_ENDED)
-    asked = found.filter(pk__in=sorted(email.pk for email in emails)).order_by("pk")
-    held = list(asked.select_for_update().values_list("pk", flat=True))
-    found.filter(pk__in=held).update(message="", subject="", is_erased=True)
+def _erase(table: Table, emails: Sequence[EmailFields]) -> set[Any]:
+    """They are reached by their keys, and locked in the order of these: a locking read through
+    another index would lock the rest of the table, too."""
+    name = table.connection.ops.quote_name(type(emails[0])._meta.db_table)
+    keys = sorted(email.pk for email in emails)
+    old = (HAS_ENDED if isinstance(emails[0], Email) else "") + "is_erased = %s"
+    has_lock = table.connection.features.has_select_for_update
+    found = rows(
+        table.connection,
+        f"SELECT {table.pk} FROM {table.dialect.by_key(name)} "
+        f"WHERE {table.pk} IN ({placeholders(keys)}) AND {old} ORDER BY {table.pk} "
+        f"{table.connection.ops.for_update_sql() if has_lock else ''}",
+        [*keys, False],
+    )
+    held = keys_of(found)
+    if held:
+        _write(table, name, held, old, [False])
     return set(held)
 
 
@@ -71,11 +81,15 @@ class Eraser:
 
 def _erase_all(table: Table, name: str, keys: list[Any], old: str, seconds: float) -> int:
     def write(chunk: list[Any]) -> int:
-        return changed_once(
-            table.connection,
-            f"UPDATE {table.dialect.by_key(name)} SET message = %s, subject = %s, is_erased = %s "
-            f"WHERE {table.pk} IN ({placeholders(chunk)}) AND {old}",
-            ["", "", True, *chunk, False, seconds],
-        )
+        return _write(table, name, chunk, old, [False, seconds])
 
     return on_unlocked(table, name, keys, write)
+
+
+def _write(table: Table, name: str, keys: list[Any], old: str, params: list[Any]) -> int:
+    return changed_once(
+        table.connection,
+        f"UPDATE {table.dialect.by_key(name)} SET message = %s, subject = %s, is_erased = %s "
+        f"WHERE {table.pk} IN ({placeholders(keys)}) AND {old}",
+        ["", "", True, *keys, *params],
+    )
