@@ -19,6 +19,16 @@ USE_TZ = True
 INSTALLED_APPS = ["django_dbqueue", "kiosk"]
 """
 
+# A queue table, for ``Project.models``.
+PARCEL = """
+class Parcel(Job):
+    class Meta(Job.Meta):
+        pass
+
+    def run(self):
+        pass
+"""
+
 # Runs a command for each list of arguments on stdin; what it printed, or its CommandError.
 ANSWERS = """
 import io, json, sys

@@ -8,19 +8,11 @@ from django_dbqueue.worker.served import parse_served
 from tests.kit.jobs import buried, claimed, done
 from tests.kit.overview import minute
 from tests.kit.processes import running
-from tests.kit.user_project import Project
+from tests.kit.user_project import PARCEL, Project
 from tests.queueapp.models import Note
 
 pytestmark = pytest.mark.any_database
 
-PARCEL = """
-class Parcel(Job):
-    class Meta(Job.Meta):
-        pass
-
-    def run(self):
-        pass
-"""
 MAKE = "python manage.py makemigrations kiosk"
 MIGRATE = "python manage.py migrate"
 COMMANDS = [

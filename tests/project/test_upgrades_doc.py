@@ -6,19 +6,11 @@ import pytest
 
 from tests.kit.printed_blocks import blocks_of
 from tests.kit.processes import ROOT
-from tests.kit.user_project import Project
+from tests.kit.user_project import PARCEL, Project
 
 pytestmark = [pytest.mark.any_database, pytest.mark.process]
 
 PAGE = ROOT / "docs/upgrades.md"
-PARCEL = """
-class Parcel(Job):
-    class Meta(Job.Meta):
-        pass
-
-    def run(self):
-        pass
-"""
 
 
 def printed():
