@@ -44,11 +44,8 @@ PAGES = ["/admin/dbqueue/queue/", "/admin/dbqueue/queue/charts/?table=queueapp.n
 # See ``steps``. MariaDB counts the rows of a counting query's own table, too.
 BOUND = {"mysql": 24_000, "postgresql": 12_000, "sqlite": 14_000}[connection.vendor]
 
-AT_ONCE, THOUSAND, KEYS_BOUND = (
-    500,
-    1000,
-    7_000,
-)  # to find a row by its key, PostgreSQL reads some buffers
+AT_ONCE, THOUSAND = 500, 1000
+KEYS_BOUND = 7_000  # to find a row by its key, PostgreSQL reads some buffers
 
 
 @pytest.fixture(scope="module", autouse=True)

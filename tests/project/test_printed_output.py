@@ -215,9 +215,8 @@ def what_would_be_sent(settings):
     for to in (["fred@example.com"], ["dora@example.com", "gone@example.com"]):
         EmailMessage("Hello", "", None, to).send()
     call_command("send_queued_mail", "--dry-run", stdout=(out := StringIO()))
-    return out.getvalue().replace(
-        f"by {MAILER}:", "by default:"
-    )  # from Django 6.1 on it has a name
+    # From Django 6.1 on it has a name.
+    return out.getvalue().replace(f"by {MAILER}:", "by default:")
 
 
 @shows("mail.md", "$ python manage.py index_recipients")
