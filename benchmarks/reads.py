@@ -1,12 +1,13 @@
 """How much a database reads to answer, and what that takes of a CPU: a clock tells of the machine's
 other work, too."""
 
-import itertools
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 from django.db import connection
+
+from tests.kit.query_plans import handler_reads, instructions
 
 # Of SQLite's machine; it needs about as many to go over a row of a list.
 INSTRUCTIONS = 20
@@ -16,17 +17,10 @@ def read_by(action: Callable[[], object]) -> int:
     """The rows, and entries of indexes, that a database went over meanwhile; on SQLite twenties of
     instructions. Nobody else may be at work in it."""
     if connection.vendor == "sqlite":
-        return _twenties(action)
+        return instructions(action, INSTRUCTIONS)
     before = SUMS[connection.vendor]()
     action()
     return SUMS[connection.vendor]() - before
-
-
-def _handler_reads() -> int:
-    """Of this session, on MariaDB."""
-    with connection.cursor() as cursor:
-        cursor.execute("SHOW SESSION STATUS LIKE 'Handler_read%'")
-        return sum(int(value) for _, value in cursor.fetchall())
 
 
 def _tuples() -> int:
@@ -40,18 +34,7 @@ def _tuples() -> int:
         return int(cursor.fetchone()[0])
 
 
-SUMS = {"mysql": _handler_reads, "postgresql": _tuples}
-
-
-def _twenties(action: Callable[[], object]) -> int:
-    calls = itertools.count()
-    connection.ensure_connection()
-    connection.connection.set_progress_handler(lambda: next(calls) and None, INSTRUCTIONS)
-    try:
-        action()
-    finally:
-        connection.connection.set_progress_handler(None, INSTRUCTIONS)
-    return next(calls)
+SUMS = {"mysql": handler_reads, "postgresql": _tuples}
 
 
 def cpu_seconds() -> float:

@@ -211,12 +211,13 @@ def steps(action: Callable[[], object], table: str) -> int:
 
 
 def _rows_read(action: Callable[[], object], table: str) -> int:
-    before = _handler_reads()
+    before = handler_reads()
     action()
-    return _handler_reads() - before
+    return handler_reads() - before
 
 
-def _handler_reads() -> int:
+def handler_reads() -> int:
+    """The rows, and entries of indexes, that this session of MariaDB has gone over so far."""
     with connection.cursor() as cursor:
         cursor.execute("SHOW SESSION STATUS LIKE 'Handler_read%'")
         return sum(int(value) for _, value in cursor.fetchall())
@@ -230,11 +231,16 @@ def _rows_or_buffers(action: Callable[[], object], table: str) -> int:
 
 
 def _instructions(action: Callable[[], object], table: str) -> int:
+    return instructions(action, TENS)
+
+
+def instructions(action: Callable[[], object], every: int) -> int:
+    """How often SQLite's machine has done so many of them meanwhile."""
     calls = itertools.count()
     connection.ensure_connection()
-    connection.connection.set_progress_handler(lambda: next(calls) and None, TENS)
+    connection.connection.set_progress_handler(lambda: next(calls) and None, every)
     try:
         action()
     finally:
-        connection.connection.set_progress_handler(None, TENS)
+        connection.connection.set_progress_handler(None, every)
     return next(calls)
