@@ -1,6 +1,7 @@
 """Lists in the admin go from any row to the next ones, at a cost that does not grow."""
 
 import random
+from dataclasses import replace
 
 import pytest
 from django.db import connection
@@ -207,6 +208,28 @@ def test_who_wants_other_orders_gets_djangos_pages(browser, short_pages, monkeyp
     page = text_of(browser.get(f"{NOTES}?o=6"))
     assert "p=2" in page
     assert len(keys_in(text_of(browser.get(f"{NOTES}?o=6&p=3")))) == 1
+
+
+@pytest.mark.parametrize("status", [None, *Status])
+def test_chunks_have_all_rows_whatever_the_windows_of_a_list(monkeypatch, status):
+    monkeypatch.setattr(pagination, "WINDOW_ROWS", 2)
+    monkeypatch.setattr(pagination, "CHUNK_WINDOW_ROWS", 5)
+    rows = {row.pk for row in fill(12, attempts=1) if status in (None, row.status)}
+    fill(6)
+    keyset = pagination.keyset_of(QuerySet(Note).filter(attempts=1), status)
+    assert keyset.scanned is not None
+    found = [row.pk for chunk in keyset.chunks(3) for row in chunk]
+    assert sorted(found) == sorted(rows)
+
+
+@pytest.mark.parametrize("status", [None, Status.READY, Status.DELAYED])
+def test_windows_of_two_sizes_are_told_apart(status):
+    fill(12, attempts=1)
+    ends: pagination.WindowEnds = {}
+    keyset = pagination.keyset_of(QuerySet(Note).filter(attempts=1), status, window_ends=ends)
+    sizes = (2, 5, 2)
+    counts = [replace(keyset, window_rows=size).count().number for size in sizes]
+    assert counts == [*sizes]
 
 
 def test_a_whole_number_or_key_is_found(browser, monkeypatch):
