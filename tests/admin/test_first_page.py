@@ -95,12 +95,22 @@ def test_workers_are_named_only_to_those_who_may_see_them(people):
     minute(3, completed=1)
     a_worker(name="boiler", trouble="disk full")
     a_worker(host="web2", drain_requested_at=DbNow())
+    a_worker(host="web3", started_at=DbNow(plus=9), code_version=2, stopped_at=DbNow(plus=9))
     Note.objects.create()
     for may_see in (True, False):
         text = page(people("view_queue", *["view_worker"] * may_see))
         assert "disk full" in text
         assert "boiler on" in text if may_see else "Worker •••: disk full" in text
-        assert [name in text for name in ("boiler", "web1", "web2")] == [may_see] * 3
+        assert [name in text for name in ("boiler", "web1", "web2", "web3")] == [may_see] * 4
+
+
+def test_those_who_claim_nothing_are_named_only_to_those_who_may_see_workers(people):
+    a_worker(drain_requested_at=DbNow())
+    Note.objects.create()
+    for may_see in (True, False):
+        text = page(people("view_queue", *["view_worker"] * may_see))
+        assert ("web1" in text) == may_see
+        assert ("no worker claims from it now: ••• (draining)." in text) != may_see
 
 
 def test_how_far_a_task_is_is_for_those_who_may_see_its_table(people):
