@@ -106,8 +106,8 @@ def list_workers(using: str | None = None) -> list[ListedWorker]:
 
 def without_names(text: str, workers: Iterable[ListedWorker]) -> str:
     """For those who may not see workers: neither hosts nor names of theirs are in it."""
-    for name in sorted({one.name for one in workers}, key=len, reverse=True):
-        text = text.replace(name, UNNAMED)
+    for one in workers:
+        text = text.replace(one.name, UNNAMED)
     return text
 
 
