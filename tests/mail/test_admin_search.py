@@ -111,6 +111,16 @@ def test_subjects_that_begin_alike_by_the_thousand_are_looked_for_newest_first(
     assert keys(browser, "Order") == [email.pk for email in alike[::-1]]
 
 
+def test_next_to_subjects_that_begin_alike_a_number_is_found(browser, monkeypatch):
+    monkeypatch.setattr(search, "FOUND_ROWS_MAX", 3)
+    monkeypatch.setattr(walking, "WALK_SECONDS", 60)
+    found = queued(subject="other")
+    alike = [queued(subject=f"{found.pk}x% of {number}") for number in range(3)]
+    queued(subject=f"not {found.pk}x%")
+    assert keys(browser, str(found.pk)) == [email.pk for email in [*alike[::-1], found]]
+    assert keys(browser, f"{found.pk}X%") == [email.pk for email in alike[::-1]]
+
+
 def test_of_an_address_with_thousands_the_newest_are_found_and_it_says_so(browser, monkeypatch):
     monkeypatch.setattr(search, "FOUND_ROWS_MAX", 3)
     emails = [queued(ANNA, subject=f"S{number}") for number in range(5)]
