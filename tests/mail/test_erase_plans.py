@@ -1,5 +1,7 @@
 """Messages are erased by the keys of their emails, however many of a table are chosen."""
 
+import re
+
 import pytest
 from django.db import connection
 from django.db.models import QuerySet
@@ -8,7 +10,8 @@ from django_dbqueue.fields import DbNow
 from django_dbqueue.mail.models import ArchivedEmail, Email
 from django_dbqueue.mail.privacy.erase import erase
 from django_dbqueue.states import Status
-from tests.kit.query_plans import judged, update_statistics
+from tests.kit.mail import finished
+from tests.kit.query_plans import captured, judged, update_statistics
 
 pytestmark = [pytest.mark.each_database, pytest.mark.usefixtures("db_rows")]
 ROWS, CHOSEN = 600, 500
@@ -26,3 +29,12 @@ def test_most_messages_of_a_table_are_erased_without_locking_the_rest(model):
         assert erase(chosen) == chosen
     assert complaints == []
     assert QuerySet(model).filter(is_erased=False, subject="hello").count() == ROWS - CHOSEN
+
+
+def test_emails_are_locked_in_the_order_of_their_keys():
+    if not connection.features.has_select_for_update:
+        pytest.skip("it has one lock for all")
+    chosen = [finished(), finished()][::-1]
+    with captured(Email._meta.db_table) as statements:
+        assert erase(chosen) == chosen
+    assert re.search("ORDER BY .?id.? FOR UPDATE$", statements[0].sql)
