@@ -191,7 +191,8 @@ class Claimer:
         self.reconciler.claiming(table, owner)
         floors, keyed = poller.floors.for_claim(queue), self._keyed_most(table)
         asked = self.scheduler.asked(poller, queue, table) if lease is None else [queue]
-        found = claim_in_turn(table, asked, limit, owner, floors, self.sizes.note, keyed)
+        note = self.sizes.note
+        asked, found = claim_in_turn(table, asked, limit, owner, floors, note, keyed)
         self.reconciler.unsure.pop()
         jobs = self.scheduler.note(poller, found, limit, floors)
         self.left -= len(jobs)

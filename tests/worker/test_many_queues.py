@@ -18,10 +18,11 @@ from django_dbqueue.worker.queue_poller import TablePoller
 from django_dbqueue.worker.shared_memory import SharedMemory
 from django_dbqueue.worker.wakeup import Wakeup
 from tests.kit.bounds import limits
+from tests.kit.broken_rows import refused
 from tests.kit.inline_worker import work_off
 from tests.kit.jobs import overwrite, table
 from tests.kit.query_plans import captured
-from tests.queueapp.models import Batch, Kept, Note
+from tests.queueapp.models import Batch, Kept, Note, Sealed
 
 pytestmark = [pytest.mark.usefixtures("db_rows"), pytest.mark.each_database]
 
@@ -172,6 +173,19 @@ def test_a_queue_whose_name_is_no_text_takes_a_statement_of_its_own():
     assert one.scheduler.asked(poller, poller.queues[-1], table()) == [poller.queues[-1]]
     work_off("queueapp.note")
     assert Note.objects.ready().count() == 0
+
+
+def test_a_row_that_nobody_can_write_keeps_no_queue_behind_its_own_waiting():
+    """Though others of its own queue come all the time."""
+    for queue, plain in [("a", "even"), ("b", "odd"), ("c", "even"), ("d", "even")]:
+        Sealed.objects.create(queue=queue, plain=plain)
+    one, found = claimer(model=Sealed), []
+    with refused(Sealed):
+        for _ in range(8):
+            Sealed.objects.create(queue="b", plain="even")
+            one.turn()
+            found += [job.queue for item in one.buffer.withdraw() for job in item.jobs]
+    assert [queue for queue in found if queue != "b"] == ["a", "c", "d"]
 
 
 @contextmanager
