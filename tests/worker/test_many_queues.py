@@ -219,6 +219,18 @@ def test_a_queue_of_which_others_have_got_a_part_is_claimed_from_without_another
     assert (len(one.buffer.withdraw()), list(poller.queues)) == (1, [])
 
 
+def test_what_a_full_claim_has_left_of_its_last_queue_may_begin_below_what_it_took():
+    enqueue("a", "b", each=3)
+    one = claimer(batch=4)
+    [poller] = one.scheduler.pollers
+    poller.breadth.queues = 2
+    one.turn()
+    assert [item.queue_name.queue for item in one.buffer.withdraw()] == ["a", "a", "a", "b"]
+    poller.floors.in_force = True
+    assert poller.floors.for_claim("a") != []
+    assert poller.floors.for_claim("b") == []
+
+
 def test_how_many_queues_are_asked_follows_what_the_last_claims_took():
     one, many = Breadth(), names(100)
     for expected in (2, 4, 8, 16, 32, QUEUES_MAX, QUEUES_MAX):
