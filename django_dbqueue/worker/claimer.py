@@ -200,8 +200,8 @@ class Claimer:
         self._was_full = is_full if lease is None else self._was_full
         # Where others claim the same rows some are missing.
         if lease is None:
-            is_cut = is_full or table.dialect.lost_some
-            self.scheduler.empty(poller, *poller.breadth.emptied(asked, found, is_cut))
+            lost_some = table.dialect.lost_some
+            self.scheduler.empty(poller, *poller.breadth.emptied(asked, found, is_full, lost_some))
         elif 2 * len(jobs) < limit:
             self.scheduler.empty(poller, queue)
         suspected = suspects_among(jobs) if self.role is Role.ORDINARY else []

@@ -26,16 +26,20 @@ class Breadth:
         self.queues = 1
 
     def emptied(
-        self, asked: Sequence[str], found: Mapping[str, Sequence[Any]], is_full: bool
+        self,
+        asked: Sequence[str],
+        found: Mapping[str, Sequence[Any]],
+        is_full: bool,
+        lost_some: bool = False,
     ) -> Sequence[str]:
         """A claim from these queues, in this order, found these jobs: which of them have nothing
         left, as far as it could see."""
-        if not is_full:
+        if not (is_full or lost_some):
             self.queues = min(2 * self.queues, QUEUES_MAX)
             return asked
         last = max((n for n, name in enumerate(asked) if found.get(name)), default=0)
         self.queues = last + 1
-        return asked[:last]
+        return [] if lost_some else asked[:last]
 
 
 def claim_in_turn(

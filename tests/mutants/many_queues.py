@@ -33,7 +33,7 @@ MUTANTS = [
     ),
     (
         JOINT,
-        "        return asked[:last]\n",
+        "        return [] if lost_some else asked[:last]\n",
         "        return asked\n",
         "a long queue among short ones has to be found again after each part of a batch",
         TESTS,
@@ -48,10 +48,31 @@ MUTANTS = [
     ),
     (
         "worker/claimer.py",
-        "is_cut = is_full or table.dialect.lost_some",
-        "is_cut = is_full",
+        "lost_some = table.dialect.lost_some",
+        "lost_some = False",
         "after each conflict with others a worker looks at all queues",
         {**TESTS, "database": "mariadb"},
+    ),
+    (
+        "dialects/mysql.py",
+        "self.lost_some = start > 0",
+        "self.lost_some = False",
+        "queues that a claim has passed over for others are taken for empty",
+        {**TESTS, "database": "mariadb"},
+    ),
+    (
+        POLLER,
+        "            limit -= len(jobs)\n",
+        "",
+        "what a joint claim has left of its last queue is not seen for seconds",
+        TESTS,
+    ),
+    (
+        JOINT,
+        "    return [first], {",
+        "    return queues, {",
+        "a row that cannot be written has queues of other rows left out",
+        TESTS,
     ),
     (JOINT, "table.takes_batches or ", "", "a batch is run that is of several queues", TESTS),
     (

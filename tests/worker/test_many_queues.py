@@ -1,5 +1,6 @@
 """A worker of many queues claims from several at once, where each of them has few jobs."""
 
+import random
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import cycle
@@ -229,6 +230,19 @@ def test_what_a_full_claim_has_left_of_its_last_queue_may_begin_below_what_it_to
     poller.floors.in_force = True
     assert poller.floors.for_claim("a") != []
     assert poller.floors.for_claim("b") == []
+
+
+@pytest.mark.skipif(connection.vendor != "mysql", reason="others pass over what is locked")
+def test_queues_that_a_claim_has_passed_over_for_others_are_not_taken_for_empty(monkeypatch):
+    enqueue(*names(5), each=10)
+    one = claimer(batch=10)
+    [poller] = one.scheduler.pollers
+    poller.breadth.queues = 5
+    table().dialect.contended[table().name, ""] = 20
+    monkeypatch.setattr(random, "randint", lambda _, most: most)
+    one.turn()
+    assert [item.queue_name.queue for item in one.buffer.withdraw()] == ["q004"] * 10
+    assert sorted(poller.queues) == names(5)
 
 
 def test_how_many_queues_are_asked_follows_what_the_last_claims_took():
