@@ -251,7 +251,8 @@ class Claimer:
 
     def put(self, items: list[Item]) -> None:
         if items:
-            self._filled_at = time.monotonic()
+            # They may have ended, and enqueued others, before the next turn.
+            self._filled_at, self._quiet_since = time.monotonic(), float("inf")
             self.wakeup.found_work()
             self.buffer.put(items)
 

@@ -12,6 +12,13 @@ OF_CLAIM = {"tests": ("tests/lifecycle/test_claim_of_several.py",)}
 MUTANTS = [
     (
         "worker/claimer.py",
+        'self._filled_at, self._quiet_since = time.monotonic(), float("inf")',
+        "self._filled_at = time.monotonic()",
+        "a worker stops as empty though its last job has enqueued another one",
+        TESTS,
+    ),
+    (
+        "worker/claimer.py",
         ' == float("inf") and not self.scheduler.knows_some:',
         ' == float("inf"):',
         "all queues are looked at again before each claim",

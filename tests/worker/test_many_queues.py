@@ -81,6 +81,18 @@ def test_it_stops_as_empty_only_after_it_has_looked_again():
     assert Note.objects.done().count() == 5
 
 
+def test_it_is_not_empty_before_it_has_looked_at_all_tables_after_its_last_job():
+    """It put another one into a table where none was found, and had ended by the next turn."""
+    enqueue("a", model=Kept)
+    one, found = claimer("queueapp.Kept"), []
+    while one.empty_for() < 0:
+        one.turn()
+        found += (items := one.buffer.withdraw())
+        if items and items[0].table.model is Kept:
+            enqueue("a")
+    assert [item.table.model for item in found] == [Kept, Note]
+
+
 def test_a_queue_that_fills_claims_is_claimed_from_alone():
     enqueue("a", "b", each=25)
     assert turns(claimer(batch=10)) == [
