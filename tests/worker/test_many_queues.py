@@ -9,10 +9,11 @@ import pytest
 from django.db import connection
 
 from django_dbqueue.management.commands.runworker import Command
+from django_dbqueue.metrics.recorder import RECORDER
 from django_dbqueue.states import Status
 from django_dbqueue.tasks.models import Task
 from django_dbqueue.worker import joint_claim
-from django_dbqueue.worker.buffer import Buffer
+from django_dbqueue.worker.buffer import AHEAD_BYTES_MAX, ALLOWANCE, Buffer
 from django_dbqueue.worker.claimer import Claimer
 from django_dbqueue.worker.joint_claim import QUEUES_MAX, Breadth, may_claim_jointly
 from django_dbqueue.worker.queue_poller import TablePoller
@@ -24,18 +25,19 @@ from tests.kit.inline_worker import work_off
 from tests.kit.jobs import overwrite, table
 from tests.kit.query_plans import captured
 from tests.queueapp.models import Batch, Kept, Note, Sealed
+from tests.queueapp.versions import Versioned
 
 pytestmark = [pytest.mark.usefixtures("db_rows"), pytest.mark.each_database]
 
 
-def claimer(*args, model=Note, batch=100, unwritten=lambda: 0):
+def claimer(*args, model=Note, batch=100, share=None, unwritten=lambda: 0):
     """Of a child with one runner, which takes what it has claimed at once."""
     command = Command()
     words = [f"queueapp.{model.__name__}", *args, f"--batch-size={batch}"]
     given = command.create_parser("manage.py", "runworker").parse_args(words)
     child = Buffer(1), SharedMemory(1), Wakeup([])
     options = command.options(vars(given))
-    return Claimer(options, "w.1-", *child, share=None, unwritten=unwritten)
+    return Claimer(options, "w.1-", *child, share=share, unwritten=unwritten)
 
 
 def turns(one):
@@ -132,6 +134,38 @@ def test_weights_are_shares_of_what_is_claimed_though_some_have_many_queues():
     assert 11 <= sum(queue != "one" for queue in first) <= 19
 
 
+def test_what_comes_from_several_queues_counts_for_their_weight():
+    enqueue(*names(8, "many"))
+    enqueue("one", each=16)
+    one = claimer("--queue=many*=1,one=2", batch=4)
+    [poller] = one.scheduler.pollers
+    poller.breadth.queues = 4
+    assert turns(one)[:3] == [names(4, "many"), ["one"] * 4, ["one"] * 4]
+
+
+def test_it_takes_no_more_than_the_worker_may_run_and_knows_their_time_and_size():
+    Note.objects.bulk_create(Note(queue=name, text="x" * 1000) for name in names(5))
+    one = claimer(share=3)
+    [poller] = one.scheduler.pollers
+    poller.breadth.queues = 5
+    one.turn()
+    assert (len(one.buffer), one.left, Note.objects.ready().count()) == (3, 0, 2)
+    assert one.sizes.jobs_max(table()) < AHEAD_BYTES_MAX / 1000
+    for job in Note.objects.filter(status=Status.CLAIMED):
+        seconds = (job.retry_at - job.dequeued_time).total_seconds()
+        assert seconds == pytest.approx(60 + ALLOWANCE, abs=0.1)
+
+
+def test_while_floors_are_in_force_each_queue_is_claimed_from_by_itself():
+    enqueue(*names(5))
+    scheduler = claimer().scheduler
+    poller, name = scheduler.next()
+    poller.breadth.queues = 5
+    assert scheduler.asked(poller, name, table()) == [name, *names(5)[1:]]
+    poller.floors.in_force = True
+    assert scheduler.asked(poller, name, table()) == [name]
+
+
 def test_queues_that_have_a_rate_are_claimed_from_by_themselves():
     with limits("queueapp.note:q001", rate="1000/s"):
         enqueue(*names(4), each=2)
@@ -150,6 +184,7 @@ def test_jobs_that_run_as_a_batch_are_of_one_queue():
 def test_where_jobs_may_have_keys_or_need_a_version_each_queue_is_claimed_from_by_itself():
     assert may_claim_jointly(table(Note))
     assert not may_claim_jointly(table(Task))
+    assert not may_claim_jointly(table(Versioned))
     assert not may_claim_jointly(replace(table(Note), takes_keys=True))
 
 
@@ -197,8 +232,9 @@ def test_a_row_that_nobody_can_write_keeps_no_queue_behind_its_own_waiting():
         for _ in range(8):
             Sealed.objects.create(queue="b", plain="even")
             one.turn()
-            found += [job.queue for item in one.buffer.withdraw() for job in item.jobs]
-    assert [queue for queue in found if queue != "b"] == ["a", "c", "d"]
+            found.append([job.queue for item in one.buffer.withdraw() for job in item.jobs])
+    assert found[:4] == [["a"], ["b", "b"], ["c", "d"], ["b", "b"]]
+    assert all(found)
 
 
 @contextmanager
@@ -269,9 +305,12 @@ def test_how_many_queues_are_asked_follows_what_the_last_claims_took():
     assert one.queues == 1
 
 
-def test_how_long_jobs_of_many_queues_have_waited_is_asked_in_one_statement_of_each_claim():
-    enqueue(*names(300), each=3)
+def test_how_long_jobs_of_many_queues_have_waited_is_asked_once_in_each_claim(monkeypatch):
+    told, many = [], names(300, "waiting")  # such as no other test has just asked about
+    monkeypatch.setattr(RECORDER, "waited", lambda _, queue, seconds: told.append(queue))
+    enqueue(*many, each=3)
     with captured(Note._meta.db_table) as statements:
         found = turns(claimer())
     looks = [one for one in statements if one.sql.startswith("SELECT") and "created_at" in one.sql]
     assert 0 < len(looks) <= len(found)
+    assert set(told) == set(many)
