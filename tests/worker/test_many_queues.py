@@ -1,7 +1,5 @@
 """A worker of many queues claims from several at once, where each of them has few jobs."""
 
-import random
-from contextlib import contextmanager
 from dataclasses import replace
 from itertools import cycle
 
@@ -20,11 +18,10 @@ from django_dbqueue.worker.queue_poller import TablePoller
 from django_dbqueue.worker.shared_memory import SharedMemory
 from django_dbqueue.worker.wakeup import Wakeup
 from tests.kit.bounds import limits
-from tests.kit.broken_rows import refused
 from tests.kit.inline_worker import work_off
-from tests.kit.jobs import overwrite, table
+from tests.kit.jobs import table
 from tests.kit.query_plans import captured
-from tests.queueapp.models import Batch, Kept, Note, Sealed
+from tests.queueapp.models import Batch, Kept, Note
 from tests.queueapp.versions import Versioned
 
 pytestmark = [pytest.mark.usefixtures("db_rows"), pytest.mark.each_database]
@@ -223,51 +220,6 @@ def test_a_queue_whose_name_is_no_text_takes_a_statement_of_its_own():
     assert Note.objects.ready().count() == 0
 
 
-def test_a_row_that_nobody_can_write_keeps_no_queue_behind_its_own_waiting():
-    """Though others of its own queue come all the time."""
-    for queue, plain in [("a", "even"), ("b", "odd"), ("c", "even"), ("d", "even")]:
-        Sealed.objects.create(queue=queue, plain=plain)
-    one, found = claimer(model=Sealed), []
-    with refused(Sealed):
-        for _ in range(8):
-            Sealed.objects.create(queue="b", plain="even")
-            one.turn()
-            found.append([job.queue for item in one.buffer.withdraw() for job in item.jobs])
-    assert found[:4] == [["a"], ["b", "b"], ["c", "d"], ["b", "b"]]
-    assert all(found)
-
-
-@contextmanager
-def thief(job):
-    """Another worker takes a job between the look of a claim and its write."""
-
-    def steal_first(execute, sql, params, many, context):
-        if sql.startswith("UPDATE") and "dequeued_time" in sql:
-            overwrite(job, status=Status.CLAIMED, owner="another.1")
-        return execute(sql, params, many, context)
-
-    with connection.execute_wrapper(steal_first):
-        yield
-
-
-@pytest.mark.skipif(connection.vendor != "mysql", reason="others look and write in one statement")
-def test_a_queue_of_which_others_have_got_a_part_is_claimed_from_without_another_look(monkeypatch):
-    looks, look = [], TablePoller.look
-    monkeypatch.setattr(TablePoller, "look", lambda *args: (looks.append(1), look(*args)))
-    enqueue("a", each=5)
-    one = claimer(batch=2)
-    with thief(Note.objects.order_by("pk")[0]):
-        one.turn()
-    [poller] = one.scheduler.pollers
-    assert (len(one.buffer.withdraw()), list(poller.queues)) == (1, ["a"])
-    one.turn()
-    assert (len(one.buffer.withdraw()), list(poller.queues)) == (2, ["a"])
-    assert len(looks) == 1
-    # A claim that nobody disputes tells that there is no more.
-    one.turn()
-    assert (len(one.buffer.withdraw()), list(poller.queues)) == (1, [])
-
-
 def test_what_a_full_claim_has_left_of_its_last_queue_may_begin_below_what_it_took():
     enqueue("a", "b", each=3)
     one = claimer(batch=4)
@@ -278,19 +230,6 @@ def test_what_a_full_claim_has_left_of_its_last_queue_may_begin_below_what_it_to
     poller.floors.in_force = True
     assert poller.floors.for_claim("a") != []
     assert poller.floors.for_claim("b") == []
-
-
-@pytest.mark.skipif(connection.vendor != "mysql", reason="others pass over what is locked")
-def test_queues_that_a_claim_has_passed_over_for_others_are_not_taken_for_empty(monkeypatch):
-    enqueue(*names(5), each=10)
-    one = claimer(batch=10)
-    [poller] = one.scheduler.pollers
-    poller.breadth.queues = 5
-    table().dialect.contended[table().name, ""] = 20
-    monkeypatch.setattr(random, "randint", lambda _, most: most)
-    one.turn()
-    assert [item.queue_name.queue for item in one.buffer.withdraw()] == ["q004"] * 10
-    assert sorted(poller.queues) == names(5)
 
 
 def test_how_many_queues_are_asked_follows_what_the_last_claims_took():
