@@ -50,7 +50,7 @@ class Dialect:
     silent_after_news: ClassVar[float] = 0.0
     # OPTIONS that let a connect to a server that does not answer fail soon.
     impatient_options: ClassVar[Mapping[str, int]] = {}
-    lost_some = False  # Have others got a part of what the last claim wanted?
+    lost_some = False  # Has the last claim lost, or left, to others a part of what came first?
     shares_sessions = False  # Does a pooler give others the sessions of this own connection?
     setup_hint: ClassVar[str] = ""  # what to do about a setup_problem
     # The moment of execution in UTC, as SQL.

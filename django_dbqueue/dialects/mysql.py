@@ -135,7 +135,6 @@ class MySQL(Dialect):
         for _ in range(TRIES):
             keys = self._candidates(cursor, claim)
             if not keys:
-                self.lost_some = False
                 return []
             among, these = self.among(claim.pk, keys)
             # Of the queue, too: a person may just have moved some of them to another one.
@@ -179,10 +178,11 @@ class MySQL(Dialect):
         cursor.execute(ready, params)
         keys = [key for (key,) in cursor.fetchall()]
         start = random.randint(0, max(0, len(keys) - claim.limit))
+        self.lost_some = start > 0
         return sorted(keys[start : start + claim.limit])
 
     def _remember(self, claim: Claim, *, conflict: bool) -> None:
-        place, self.lost_some = claim.place, conflict
+        place, self.lost_some = claim.place, self.lost_some or conflict
         calm = CALM if conflict else self.contended.get(place, 0) - 1
         if calm > 0:
             self.contended[place] = calm

@@ -78,18 +78,14 @@ def claim_of_several(
     """Claim up to ``limit`` jobs in one claim: what the first queue has, then what the next ones
     have, as ``claim`` does of one; by queue, in their order.
 
-    Not for tables whose jobs may have concurrency keys, or need some version of the code.
+    Not for tables whose jobs may have concurrency keys, or need some version of the code. Raises
+    ``IntegrityError``, and claims nothing, where one of the rows cannot be written.
     """
     _check_alone(table)
     request = _request(table, queues[0], limit, owner, allowance)
     several = replace(request, others=queues[1:], columns=f"{request.columns}, queue")
-    try:
-        claimed = _stamped(table, several)
-    except IntegrityError:
-        # A row that nobody can write: the first queue by itself finds out whether it has it.
-        return {queues[0]: claim(table, queues[0], limit, owner, allowance, on_rows=on_rows)}
     by_queue: dict[str, list[Row]] = {name: [] for name in queues}
-    for *row, queue in claimed:
+    for *row, queue in _stamped(table, several):
         by_queue.setdefault(queue, []).append(tuple(row))
     found: dict[str, list[Any]] = {}
     for queue, of_one in by_queue.items():

@@ -191,7 +191,8 @@ class Claimer:
         self.reconciler.claiming(table, owner)
         floors, keyed = poller.floors.for_claim(queue), self._keyed_most(table)
         asked = self.scheduler.asked(poller, queue, table) if lease is None else [queue]
-        found = claim_in_turn(table, asked, limit, owner, floors, self.sizes.note, keyed)
+        note = self.sizes.note
+        asked, found = claim_in_turn(table, asked, limit, owner, floors, note, keyed)
         self.reconciler.unsure.pop()
         jobs = self.scheduler.note(poller, found, limit, floors)
         self.left -= len(jobs)
@@ -199,8 +200,8 @@ class Claimer:
         self._was_full = is_full if lease is None else self._was_full
         # Where others claim the same rows some are missing.
         if lease is None:
-            is_cut = is_full or table.dialect.lost_some
-            self.scheduler.empty(poller, *poller.breadth.emptied(asked, found, is_cut))
+            lost_some = table.dialect.lost_some
+            self.scheduler.empty(poller, *poller.breadth.emptied(asked, found, is_full, lost_some))
         elif 2 * len(jobs) < limit:
             self.scheduler.empty(poller, queue)
         suspected = suspects_among(jobs) if self.role is Role.ORDINARY else []
@@ -250,7 +251,8 @@ class Claimer:
 
     def put(self, items: list[Item]) -> None:
         if items:
-            self._filled_at = time.monotonic()
+            # They may have ended, and enqueued others, before the next turn.
+            self._filled_at, self._quiet_since = time.monotonic(), float("inf")
             self.wakeup.found_work()
             self.buffer.put(items)
 

@@ -5,7 +5,10 @@ that fills claims is claimed from alone.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
+
+from django.db.utils import IntegrityError
 
 from ..dialects.types import Floor, Row
 from ..lifecycle.claim import claim, claim_of_several
@@ -23,16 +26,20 @@ class Breadth:
         self.queues = 1
 
     def emptied(
-        self, asked: Sequence[str], found: Mapping[str, Sequence[Any]], is_full: bool
+        self,
+        asked: Sequence[str],
+        found: Mapping[str, Sequence[Any]],
+        is_full: bool,
+        lost_some: bool = False,
     ) -> Sequence[str]:
         """A claim from these queues, in this order, found these jobs: which of them have nothing
         left, as far as it could see."""
-        if not is_full:
+        if not (is_full or lost_some):
             self.queues = min(2 * self.queues, QUEUES_MAX)
             return asked
         last = max((n for n, name in enumerate(asked) if found.get(name)), default=0)
         self.queues = last + 1
-        return asked[:last]
+        return [] if lost_some else asked[:last]
 
 
 def claim_in_turn(
@@ -43,12 +50,15 @@ def claim_in_turn(
     floors: Sequence[Floor],
     note: Callable[[Table, Sequence[Row]], None],
     keyed: int | None,
-) -> dict[str, list[Any]]:
-    """The jobs of one claim, by queue."""
+) -> tuple[list[str], dict[str, list[Any]]]:
+    """The queues from which one claim has taken, and the jobs by queue."""
     table.dialect.lost_some = False
     if len(queues) > 1:
-        return claim_of_several(table, queues, limit, owner, ALLOWANCE, note)
-    return {queues[0]: claim(table, queues[0], limit, owner, ALLOWANCE, floors, note, keyed)}
+        # A row that nobody can write: the first queue by itself finds out whether it has it.
+        with suppress(IntegrityError):
+            return queues, claim_of_several(table, queues, limit, owner, ALLOWANCE, note)
+    first = queues[0]
+    return [first], {first: claim(table, first, limit, owner, ALLOWANCE, floors, note, keyed)}
 
 
 def may_claim_jointly(table: Table) -> bool:

@@ -228,7 +228,9 @@ class QueueScheduler:
     ) -> list[Any]:
         """What was claimed by one claim, by queue; as one list."""
         for queue, jobs in found.items():
+            # Each queue gets what those before it have left.
             poller.floors.claimed(queue, jobs, limit, floors)
+            limit -= len(jobs)
             self.claimed(base_of(poller.served.model, queue), len(jobs))
         return [job for jobs in found.values() for job in jobs]
 

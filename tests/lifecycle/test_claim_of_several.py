@@ -6,7 +6,9 @@ from functools import partial
 
 import pytest
 from django.db import connection, transaction
+from django.db.utils import IntegrityError
 
+from django_dbqueue.dialects import Claim
 from django_dbqueue.lifecycle.claim import claim_of_several
 from django_dbqueue.states import Status
 from tests.kit.broken_rows import edit, refused
@@ -102,7 +104,7 @@ def test_several_claims_at_once_take_each_job_once():
 
 
 @pytest.mark.skipif(connection.vendor != "postgresql", reason="others do not lock what they read")
-def test_it_passes_over_what_others_have_locked_and_locks_nothing_that_it_does_not_take():
+def test_it_passes_over_what_others_have_locked():
     enqueue(a=2, b=2, c=2)
     with closing(other_connection()) as other, other.cursor() as cursor:
         cursor.execute("BEGIN")
@@ -110,6 +112,18 @@ def test_it_passes_over_what_others_have_locked_and_locks_nothing_that_it_does_n
         cursor.execute(f"SELECT id FROM {name} WHERE text = 'a0' FOR UPDATE")
         assert take("a", "b", "c", limit=2) == {"a": ["a1"], "b": ["b0"]}
         cursor.execute("ROLLBACK")
+
+
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="others do not lock what they read")
+def test_it_locks_nothing_that_it_does_not_take():
+    enqueue(a=2, b=2, c=2)
+    name, text = table().name, "text"
+    wanted = Claim(name, "id", text, "a", 3, "w.1", "losses = 1", [], False, others=["b", "c"])
+    with closing(other_connection()) as other, other.cursor() as cursor, transaction.atomic():
+        with connection.cursor() as ours:
+            assert sorted(table().dialect.claim(ours, wanted)) == [("a0",), ("a1",), ("b0",)]
+        cursor.execute(f"SELECT text FROM {name} ORDER BY id FOR UPDATE SKIP LOCKED")
+        assert cursor.fetchall() == [("b1",), ("c0",), ("c1",)]
 
 
 def test_a_row_that_was_moved_to_another_queue_meanwhile_is_not_taken():
@@ -139,11 +153,9 @@ def test_a_row_that_cannot_be_fetched_is_buried_among_those_of_other_queues(what
     assert bad.pk == jobs["b"].pk
 
 
-def test_a_row_that_nobody_can_write_keeps_no_other_queue_waiting():
-    jobs = {queue: Sealed.objects.create(queue=queue, plain="even") for queue in "abc"}
-    bad = Sealed.objects.create(queue="b", plain="odd")
-    with refused(Sealed):
-        for queues in (["a", "b", "c"], ["b", "c"], ["c"]):
-            found = claim_of_several(table(Sealed), queues, 10, f"w.{queues[0]}")
-            assert [job.pk for job in found[queues[0]]] == [jobs[queues[0]].pk]
-    assert fresh(bad).status == Status.READY
+def test_where_a_row_cannot_be_written_it_takes_nothing_and_says_so():
+    for queue, plain in [("a", "even"), ("b", "odd"), ("c", "even")]:
+        Sealed.objects.create(queue=queue, plain=plain)
+    with refused(Sealed), pytest.raises(IntegrityError):
+        claim_of_several(table(Sealed), ["a", "b", "c"], 10, "w.1")
+    assert Sealed.objects.ready().count() == 3

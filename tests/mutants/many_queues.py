@@ -7,9 +7,17 @@ JOINT, POLLER, ORDER = (
 )
 SEVERAL, CLAIM = "dialects/several_queues.py", "lifecycle/claim.py"
 TESTS = {"tests": ("tests/worker/test_many_queues.py",)}
+PASSED = {"tests": ("tests/worker/test_queues_passed_over.py",)}
 OF_CLAIM = {"tests": ("tests/lifecycle/test_claim_of_several.py",)}
 
 MUTANTS = [
+    (
+        "worker/claimer.py",
+        'self._filled_at, self._quiet_since = time.monotonic(), float("inf")',
+        "self._filled_at = time.monotonic()",
+        "a worker stops as empty though its last job has enqueued another one",
+        TESTS,
+    ),
     (
         "worker/claimer.py",
         ' == float("inf") and not self.scheduler.knows_some:',
@@ -33,7 +41,7 @@ MUTANTS = [
     ),
     (
         JOINT,
-        "        return asked[:last]\n",
+        "        return [] if lost_some else asked[:last]\n",
         "        return asked\n",
         "a long queue among short ones has to be found again after each part of a batch",
         TESTS,
@@ -48,10 +56,31 @@ MUTANTS = [
     ),
     (
         "worker/claimer.py",
-        "is_cut = is_full or table.dialect.lost_some",
-        "is_cut = is_full",
+        "lost_some = table.dialect.lost_some",
+        "lost_some = False",
         "after each conflict with others a worker looks at all queues",
-        {**TESTS, "database": "mariadb"},
+        {**PASSED, "database": "mariadb"},
+    ),
+    (
+        "dialects/mysql.py",
+        "self.lost_some = start > 0",
+        "self.lost_some = False",
+        "queues that a claim has passed over for others are taken for empty",
+        {**PASSED, "database": "mariadb"},
+    ),
+    (
+        POLLER,
+        "            limit -= len(jobs)\n",
+        "",
+        "what a joint claim has left of its last queue is not seen for seconds",
+        TESTS,
+    ),
+    (
+        JOINT,
+        "    return [first], {",
+        "    return queues, {",
+        "a row that cannot be written has queues of other rows left out",
+        PASSED,
     ),
     (JOINT, "table.takes_batches or ", "", "a batch is run that is of several queues", TESTS),
     (

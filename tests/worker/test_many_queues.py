@@ -1,6 +1,5 @@
 """A worker of many queues claims from several at once, where each of them has few jobs."""
 
-from contextlib import contextmanager
 from dataclasses import replace
 from itertools import cycle
 
@@ -8,10 +7,11 @@ import pytest
 from django.db import connection
 
 from django_dbqueue.management.commands.runworker import Command
+from django_dbqueue.metrics.recorder import RECORDER
 from django_dbqueue.states import Status
 from django_dbqueue.tasks.models import Task
 from django_dbqueue.worker import joint_claim
-from django_dbqueue.worker.buffer import Buffer
+from django_dbqueue.worker.buffer import AHEAD_BYTES_MAX, ALLOWANCE, Buffer
 from django_dbqueue.worker.claimer import Claimer
 from django_dbqueue.worker.joint_claim import QUEUES_MAX, Breadth, may_claim_jointly
 from django_dbqueue.worker.queue_poller import TablePoller
@@ -19,21 +19,22 @@ from django_dbqueue.worker.shared_memory import SharedMemory
 from django_dbqueue.worker.wakeup import Wakeup
 from tests.kit.bounds import limits
 from tests.kit.inline_worker import work_off
-from tests.kit.jobs import overwrite, table
+from tests.kit.jobs import table
 from tests.kit.query_plans import captured
 from tests.queueapp.models import Batch, Kept, Note
+from tests.queueapp.versions import Versioned
 
 pytestmark = [pytest.mark.usefixtures("db_rows"), pytest.mark.each_database]
 
 
-def claimer(*args, model=Note, batch=100, unwritten=lambda: 0):
+def claimer(*args, model=Note, batch=100, share=None, unwritten=lambda: 0):
     """Of a child with one runner, which takes what it has claimed at once."""
     command = Command()
     words = [f"queueapp.{model.__name__}", *args, f"--batch-size={batch}"]
     given = command.create_parser("manage.py", "runworker").parse_args(words)
     child = Buffer(1), SharedMemory(1), Wakeup([])
     options = command.options(vars(given))
-    return Claimer(options, "w.1-", *child, share=None, unwritten=unwritten)
+    return Claimer(options, "w.1-", *child, share=share, unwritten=unwritten)
 
 
 def turns(one):
@@ -79,6 +80,18 @@ def test_it_stops_as_empty_only_after_it_has_looked_again():
     assert Note.objects.done().count() == 5
 
 
+def test_it_is_not_empty_before_it_has_looked_at_all_tables_after_its_last_job():
+    """It put another one into a table where none was found, and had ended by the next turn."""
+    enqueue("a", model=Kept)
+    one, found = claimer("queueapp.Kept"), []
+    while one.empty_for() < 0:
+        one.turn()
+        found += (items := one.buffer.withdraw())
+        if items and items[0].table.model is Kept:
+            enqueue("a")
+    assert [item.table.model for item in found] == [Kept, Note]
+
+
 def test_a_queue_that_fills_claims_is_claimed_from_alone():
     enqueue("a", "b", each=25)
     assert turns(claimer(batch=10)) == [
@@ -118,6 +131,38 @@ def test_weights_are_shares_of_what_is_claimed_though_some_have_many_queues():
     assert 11 <= sum(queue != "one" for queue in first) <= 19
 
 
+def test_what_comes_from_several_queues_counts_for_their_weight():
+    enqueue(*names(8, "many"))
+    enqueue("one", each=16)
+    one = claimer("--queue=many*=1,one=2", batch=4)
+    [poller] = one.scheduler.pollers
+    poller.breadth.queues = 4
+    assert turns(one)[:3] == [names(4, "many"), ["one"] * 4, ["one"] * 4]
+
+
+def test_it_takes_no_more_than_the_worker_may_run_and_knows_their_time_and_size():
+    Note.objects.bulk_create(Note(queue=name, text="x" * 1000) for name in names(5))
+    one = claimer(share=3)
+    [poller] = one.scheduler.pollers
+    poller.breadth.queues = 5
+    one.turn()
+    assert (len(one.buffer), one.left, Note.objects.ready().count()) == (3, 0, 2)
+    assert one.sizes.jobs_max(table()) < AHEAD_BYTES_MAX / 1000
+    for job in Note.objects.filter(status=Status.CLAIMED):
+        seconds = (job.retry_at - job.dequeued_time).total_seconds()
+        assert seconds == pytest.approx(60 + ALLOWANCE, abs=0.1)
+
+
+def test_while_floors_are_in_force_each_queue_is_claimed_from_by_itself():
+    enqueue(*names(5))
+    scheduler = claimer().scheduler
+    poller, name = scheduler.next()
+    poller.breadth.queues = 5
+    assert scheduler.asked(poller, name, table()) == [name, *names(5)[1:]]
+    poller.floors.in_force = True
+    assert scheduler.asked(poller, name, table()) == [name]
+
+
 def test_queues_that_have_a_rate_are_claimed_from_by_themselves():
     with limits("queueapp.note:q001", rate="1000/s"):
         enqueue(*names(4), each=2)
@@ -136,6 +181,7 @@ def test_jobs_that_run_as_a_batch_are_of_one_queue():
 def test_where_jobs_may_have_keys_or_need_a_version_each_queue_is_claimed_from_by_itself():
     assert may_claim_jointly(table(Note))
     assert not may_claim_jointly(table(Task))
+    assert not may_claim_jointly(table(Versioned))
     assert not may_claim_jointly(replace(table(Note), takes_keys=True))
 
 
@@ -174,35 +220,16 @@ def test_a_queue_whose_name_is_no_text_takes_a_statement_of_its_own():
     assert Note.objects.ready().count() == 0
 
 
-@contextmanager
-def thief(job):
-    """Another worker takes a job between the look of a claim and its write."""
-
-    def steal_first(execute, sql, params, many, context):
-        if sql.startswith("UPDATE") and "dequeued_time" in sql:
-            overwrite(job, status=Status.CLAIMED, owner="another.1")
-        return execute(sql, params, many, context)
-
-    with connection.execute_wrapper(steal_first):
-        yield
-
-
-@pytest.mark.skipif(connection.vendor != "mysql", reason="others look and write in one statement")
-def test_a_queue_of_which_others_have_got_a_part_is_claimed_from_without_another_look(monkeypatch):
-    looks, look = [], TablePoller.look
-    monkeypatch.setattr(TablePoller, "look", lambda *args: (looks.append(1), look(*args)))
-    enqueue("a", each=5)
-    one = claimer(batch=2)
-    with thief(Note.objects.order_by("pk")[0]):
-        one.turn()
+def test_what_a_full_claim_has_left_of_its_last_queue_may_begin_below_what_it_took():
+    enqueue("a", "b", each=3)
+    one = claimer(batch=4)
     [poller] = one.scheduler.pollers
-    assert (len(one.buffer.withdraw()), list(poller.queues)) == (1, ["a"])
+    poller.breadth.queues = 2
     one.turn()
-    assert (len(one.buffer.withdraw()), list(poller.queues)) == (2, ["a"])
-    assert len(looks) == 1
-    # A claim that nobody disputes tells that there is no more.
-    one.turn()
-    assert (len(one.buffer.withdraw()), list(poller.queues)) == (1, [])
+    assert [item.queue_name.queue for item in one.buffer.withdraw()] == ["a", "a", "a", "b"]
+    poller.floors.in_force = True
+    assert poller.floors.for_claim("a") != []
+    assert poller.floors.for_claim("b") == []
 
 
 def test_how_many_queues_are_asked_follows_what_the_last_claims_took():
@@ -217,9 +244,12 @@ def test_how_many_queues_are_asked_follows_what_the_last_claims_took():
     assert one.queues == 1
 
 
-def test_how_long_jobs_of_many_queues_have_waited_is_asked_in_one_statement_of_each_claim():
-    enqueue(*names(300), each=3)
+def test_how_long_jobs_of_many_queues_have_waited_is_asked_once_in_each_claim(monkeypatch):
+    told, many = [], names(300, "waiting")  # such as no other test has just asked about
+    monkeypatch.setattr(RECORDER, "waited", lambda _, queue, seconds: told.append(queue))
+    enqueue(*many, each=3)
     with captured(Note._meta.db_table) as statements:
         found = turns(claimer())
     looks = [one for one in statements if one.sql.startswith("SELECT") and "created_at" in one.sql]
     assert 0 < len(looks) <= len(found)
+    assert set(told) == set(many)
