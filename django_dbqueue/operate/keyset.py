@@ -40,6 +40,7 @@ from .orders import (
 WINDOW_ROWS = 1_000
 TAB_WINDOW_ROWS = 200
 CHUNK_WINDOW_ROWS = 5_000
+COME_MEANWHILE_MAX = 100  # rows within a window, after its end was found
 COUNTED_ROWS_MAX = 1_000
 
 # Where the windows end, by what was asked of the index.
@@ -172,8 +173,9 @@ class Keyset:
             return rows, None
         if "priority" in self.order.names and not dialect_of(connections[rows.db]).compares_keys:
             # It would go on to the end of a priority: most jobs have the same.
-            seen = self._from(self.scanned, cursor, backwards)[: self.window_rows or WINDOW_ROWS]
-            return rows.filter(pk__in=seen.values("pk")), end
+            size = (self.window_rows or WINDOW_ROWS) + COME_MEANWHILE_MAX
+            seen = self._from(self.scanned, cursor, backwards)[:size].values("pk")
+            return self.order.up_to(rows.filter(pk__in=seen), end, backwards), end
         # The end is within what was asked for: by the wider bound SQLite would read beyond it.
         lookups = {"gt", "gte"} if self.order.is_descending != backwards else {"lt", "lte"}
         return self.order.up_to(without_bound(rows, self.order, lookups), end, backwards), end

@@ -222,6 +222,18 @@ def test_chunks_have_all_rows_whatever_the_windows_of_a_list(monkeypatch, status
     assert sorted(found) == sorted(rows)
 
 
+def test_a_window_leaves_out_none_of_its_rows_where_more_urgent_ones_come_meanwhile(monkeypatch):
+    monkeypatch.setattr(pagination, "WINDOW_ROWS", 3)
+    jobs = [Note.objects.create(text="one") for _ in range(6)]
+    ends: pagination.WindowEnds = {}
+    rows = QuerySet(Note).filter(text="one")
+    keyset = pagination.keyset_of(rows, Status.READY, window_ends=ends)
+    keyset.window(None, backwards=False)
+    urgent = [Note.objects.create(text="one", priority=0) for _ in range(2)]
+    found, _end = keyset.window(None, backwards=False)
+    assert {row.pk for row in found} == {row.pk for row in (*urgent, *jobs[:3])}
+
+
 @pytest.mark.parametrize("status", [None, Status.READY, Status.DELAYED])
 def test_windows_of_two_sizes_are_told_apart(status):
     fill(12, attempts=1)
