@@ -85,8 +85,11 @@ def claim_of_several(
     request = _request(table, queues[0], limit, owner, allowance)
     several = replace(request, others=queues[1:], columns=f"{request.columns}, queue")
     by_queue: dict[str, list[Row]] = {name: [] for name in queues}
+    # MariaDB takes 'a ', which a hand may have written, for 'a'.
+    asked = {name.rstrip(" "): name for name in queues}
     for *row, queue in _stamped(table, several):
-        by_queue.setdefault(queue, []).append(tuple(row))
+        name = queue if queue in by_queue else asked.get(queue.rstrip(" "), queues[0])
+        by_queue[name].append(tuple(row))
     found: dict[str, list[Any]] = {}
     for queue, of_one in by_queue.items():
         if of_one:

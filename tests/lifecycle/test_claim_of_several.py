@@ -141,6 +141,14 @@ def test_a_row_that_was_moved_to_another_queue_meanwhile_is_not_taken():
     assert fresh(moved).status == Status.READY
 
 
+def test_a_queue_by_hand_that_only_some_databases_take_for_another_is_named_as_it_was_asked_for():
+    jobs = [Note.objects.create(queue=queue) for queue in "ab"]
+    edit(jobs[1], "queue = 'b '")
+    found = claim_of_several(table(), ["a", "b"], 10, "w.1")
+    assert found.keys() <= {"a", "b"}
+    assert sum(map(len, found.values())) == Note.objects.exclude(status=Status.READY).count()
+
+
 @pytest.mark.parametrize("what", UNREADABLE)
 def test_a_row_that_cannot_be_fetched_is_buried_among_those_of_other_queues(what):
     jobs = {queue: Sealed.objects.create(queue=queue) for queue in "abc"}
