@@ -19,7 +19,7 @@ from ..lifecycle.holder import Written
 from ..lifecycle.table import Table
 from .background import WRITERS, write_due
 from .buffer import GivenBack, Outcome, by_results
-from .session import STATEMENT_WATCHDOG, ReconnectBackoff, Session, connect_impatiently
+from .session import STATEMENT_WATCHDOG, ReconnectBackoff, Session
 
 logger = logging.getLogger("django_dbqueue")
 
@@ -211,14 +211,12 @@ class Finisher:
         backoff = ReconnectBackoff("recording an outcome")
         connection = outcome.table.on_this_thread().connection
         while True:
-            # Its other statements are a job's, which may wait for as long as it wants.
-            with capture() as write, connection.execute_wrapper(STATEMENT_WATCHDOG.execute):
+            with capture() as write, STATEMENT_WATCHDOG.watches(connection):
                 write_next([outcome])
             if write.error is None:
                 return
             hopeless = self._is_hopeless(outcome, write.error, backoff)
             connection.close()
-            connect_impatiently(connection)
             pause = backoff.failed(write.error)
             if hopeless:
                 return

@@ -107,7 +107,7 @@ class Taker(threading.Thread):
         keys = [job.claim_key for job in item.jobs]
         try:
             table = item.table.on_this_thread()
-            with table.connection.execute_wrapper(STATEMENT_WATCHDOG.execute):
+            with STATEMENT_WATCHDOG.watches(table.connection):
                 touched = holder.touch(table, item.owner, keys, allowance=KILL_WITHIN)
         except Error as error:
             logger.warning("not started, since its claim could not be renewed: %s", error)

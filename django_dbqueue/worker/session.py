@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from django.db import connections
@@ -32,6 +33,8 @@ REASONS_MAX = 5  # that are logged of one outage
 LOCKED_SECONDS = 10.0  # for which a table that somebody has locked is left alone
 # An attribute of a connection that is somebody else's, and whose session is not ours to change.
 LENT = "dbqueue_lent"
+# Where Django asks a server without a cursor of its own, so that no execute wrapper is called.
+CALLS = ("_commit", "_rollback", "_set_autocommit", "init_connection_state")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -76,10 +79,36 @@ class StatementWatchdog:
                 copy.close()
 
     def watch(self, connection: BaseDatabaseWrapper) -> None:
-        """From here on all of a connection's statements, also after a reconnect."""
+        """From here on all that a connection asks the server, also after a reconnect."""
         if self.execute not in connection.execute_wrappers:
             # First: Django takes off the last one where a wrapper's block ends.
             connection.execute_wrappers.insert(0, self.execute)
+            self._watch_calls(connection)
+
+    @contextmanager
+    def watches(self, connection: BaseDatabaseWrapper) -> Iterator[None]:
+        """Meanwhile the connection does work of ours; its other statements are a job's, which may
+        wait for as long as it wants."""
+        if self.execute in connection.execute_wrappers:
+            yield
+            return
+        if connection.connection is None:
+            connect_impatiently(connection)
+        self._watch_calls(connection)
+        try:
+            with connection.execute_wrapper(self.execute):
+                yield
+        finally:
+            for name in CALLS:
+                vars(connection).pop(name, None)
+
+    def _watch_calls(self, connection: BaseDatabaseWrapper) -> None:
+        for name in CALLS:
+            vars(connection)[name] = partial(self._call, connection, getattr(connection, name))
+
+    def _call(self, connection: BaseDatabaseWrapper, call: Callable[..., Any], *args: Any) -> Any:
+        with self.ends_in_time(connection):
+            return call(*args)
 
     def execute(
         self, execute: Callable[..., Any], sql: str, params: Any, many: bool, context: Any

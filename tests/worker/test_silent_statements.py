@@ -1,11 +1,14 @@
 """A server that leaves a statement of ours without an answer holds no thread for ever."""
 
+import threading
 import time
 
 import pytest
-from django.db import connection
+from django.db import DatabaseError, InterfaceError, connection
 
 from django_dbqueue.torture.proxy import Way
+from django_dbqueue.worker.session import StatementWatchdog
+from tests.kit.connections import other_connection
 from tests.kit.processes import lines, wait_for_lines, worker
 from tests.kit.silent_server import proxied
 from tests.kit.waiting import wait_until
@@ -39,3 +42,72 @@ def test_work_resumes_soon_after_a_silence(database_url, log, model, way):
     print(f"{model.__name__} resumed {resumed:.1f} s after {way.name}")
     assert resumed < RESUMES_WITHIN, process.stderr
     assert "taken for dead" not in process.stderr
+
+
+def commit(own):
+    own.set_autocommit(False)
+    own.cursor().execute("SELECT 1")
+    return own.commit
+
+
+def roll_back(own):
+    own.set_autocommit(False)
+    own.cursor().execute("SELECT 1")
+    return own.rollback
+
+
+def leave_autocommit(own):
+    own.cursor().execute("SELECT 1")
+    own.set_autocommit(False)
+    own.cursor().execute("SELECT 1")
+    own.rollback()
+    return lambda: own.set_autocommit(True) or own.cursor().execute("SELECT 1")
+
+
+def begin_a_session(own):
+    zone = "TIME ZONE 'Asia/Tokyo'" if own.vendor == "postgresql" else "sql_auto_is_null = 1"
+    own.cursor().execute(f"SET {zone}")
+    # Looked up late, as Django does, since it may be replaced meanwhile.
+    return own.wrap_database_errors(lambda: own.init_connection_state())  # noqa: PLW0108
+
+
+@pytest.mark.parametrize("is_lent", [False, True])
+@pytest.mark.parametrize("prepare", [commit, roll_back, leave_autocommit, begin_a_session])
+def test_what_asks_a_silent_server_without_a_cursor_is_given_up(prepare, is_lent):
+    """``is_lent``: a job's connection, on which its worker does something."""
+    watchdog, ends = StatementWatchdog(), []
+
+    def ask():
+        own = through(silent)
+        try:
+            given_up(own, watchdog, prepare, is_lent, silent)
+        except (DatabaseError, InterfaceError) as error:
+            ends.append(error)
+        finally:
+            own.close()
+
+    with proxied() as silent:
+        asking = threading.Thread(target=ask, daemon=True)
+        asking.start()
+        wait_until(lambda: watchdog.end_waits(0.5) or not asking.is_alive(), seconds=60, every=0.1)
+    assert len(ends) == 1
+
+
+def given_up(own, watchdog, prepare, is_lent, silent):
+    if not is_lent:
+        watchdog.watch(own)
+    call = prepare(own)
+    silent.proxy.be(Way.SWALLOW)
+    if is_lent:
+        with watchdog.watches(own):
+            call()
+    else:
+        call()
+
+
+def through(silent):
+    own = other_connection()
+    options = {k: v for k, v in own.settings_dict["OPTIONS"].items() if k != "unix_socket"}
+    to_proxy = {"HOST": "127.0.0.1", "PORT": str(silent.proxy.port), "OPTIONS": options}
+    own.settings_dict = own.settings_dict | to_proxy
+    return own
