@@ -89,18 +89,18 @@ class StatementWatchdog:
     def watches(self, connection: BaseDatabaseWrapper) -> Iterator[None]:
         """Meanwhile the connection does work of ours; its other statements are a job's, which may
         wait for as long as it wants."""
-        if self.execute in connection.execute_wrappers:
-            yield
-            return
         if connection.connection is None:
             connect_impatiently(connection)
+        own = vars(connection)
+        before = {name: own[name] for name in CALLS if name in own}
         self._watch_calls(connection)
         try:
             with connection.execute_wrapper(self.execute):
                 yield
         finally:
             for name in CALLS:
-                vars(connection).pop(name, None)
+                own.pop(name, None)
+            own.update(before)
 
     def _watch_calls(self, connection: BaseDatabaseWrapper) -> None:
         for name in CALLS:
