@@ -161,8 +161,8 @@ bench: bench-peers bench-ours bench-mail bench-tasks bench-admin  ## all figures
 bench-peers: packages redis $(STAMPS)/servers $(PEERS:%=$(BENCH_PEERS)/%/.stamp)  ## drain no-op jobs beside bare SQL and the peers (25 minutes); BENCH_ARGS
 	$(PYTHON) scripts/servers.py run --mariadb --postgresql --redis -- $(BIN)/python -m benchmarks.drain $(BENCH_ARGS)
 
-bench-ours: packages $(STAMPS)/servers  ## enqueueing, latency, idling, memory (30 minutes); MEASURE_ARGS
-	$(PYTHON) scripts/servers.py run -- $(BIN)/python -m benchmarks.ours $(MEASURE_ARGS)
+bench-ours: packages $(STAMPS)/servers  ## enqueueing, latency, idling, memory (30 minutes); MEASURE_ARGS, IN_MEMORY=1
+	$(PYTHON) scripts/servers.py run $(if $(IN_MEMORY),--mariadb --postgresql --in-memory) -- $(BIN)/python -m benchmarks.ours $(MEASURE_ARGS)
 
 bench-mail: packages $(STAMPS)/servers $(BENCH_PEERS)/post_office/.stamp  ## queue and send mail beside django-post_office (10 minutes); MAIL_ARGS
 	$(PYTHON) scripts/servers.py run -- $(BIN)/python -m benchmarks.mail $(MAIL_ARGS)
