@@ -15,6 +15,7 @@ from django.db.utils import Error
 from ..states import CLAIMABLE
 from . import galera
 from .base import NOTHING_TO_DO, SILENCE_SECONDS, Dialect, rollback_on_error
+from .claim_turns import ClaimTurns
 from .several_queues import candidates
 from .types import Claim, ConnectionRoom, ErrorKind, Row, Statement
 
@@ -54,7 +55,6 @@ ERROR_KINDS = {
 TRIES = 4
 UNPURGED_MAX = 1_000_000  # transactions whose old rows stay
 REFUSED = 2**63  # no key: it is greater than the greatest bigint
-CALM = 20  # claims without a conflict until the narrow window is tried again
 
 
 class MySQL(Dialect):
@@ -69,7 +69,7 @@ class MySQL(Dialect):
 
     def __init__(self, connection: BaseDatabaseWrapper) -> None:
         super().__init__(connection)
-        self.contended: dict[tuple[str, str], int] = {}
+        self.turns = ClaimTurns()
         # The claim that was committed last and whose rows were not read yet, with their keys.
         self.unread: tuple[Claim, list[Any]] | None = None
         self._is_node: bool | None = None  # asked once
@@ -133,22 +133,28 @@ class MySQL(Dialect):
             # The same claim once more: it was the reading that failed.
             return self._read(cursor, *self.unread)
         for _ in range(TRIES):
-            keys = self._candidates(cursor, claim)
+            with self.turns.turn(cursor, claim) as is_alone:
+                keys = self._candidates(cursor, claim, is_alone)
+                count = self._update(cursor, claim, keys) if keys else 0
             if not keys:
                 return []
-            among, these = self.among(claim.pk, keys)
-            # Of the queue, too: a person may just have moved some of them to another one.
-            names = ", ".join(["%s"] * len(claim.queues))
-            cursor.execute(
-                f"UPDATE {self.by_key(claim.table)} SET {claim.sets} "
-                f"WHERE {CLAIMABLE} AND queue IN ({names}) AND {among}",
-                [*claim.params, *claim.queues, *these],
-            )
-            self._remember(claim, conflict=cursor.rowcount < len(keys))
-            if cursor.rowcount:
+            self.lost_some = self.lost_some or count < len(keys)
+            self.turns.note(claim.place, conflict=count < len(keys))
+            if count:
                 self.unread = claim, keys
                 return self._read(cursor, claim, keys)
         return []
+
+    def _update(self, cursor: CursorWrapper, claim: Claim, keys: list[Any]) -> int:
+        among, these = self.among(claim.pk, keys)
+        # Of the queue, too: a person may just have moved some of them to another one.
+        names = ", ".join(["%s"] * len(claim.queues))
+        cursor.execute(
+            f"UPDATE {self.by_key(claim.table)} SET {claim.sets} "
+            f"WHERE {CLAIMABLE} AND queue IN ({names}) AND {among}",
+            [*claim.params, *claim.queues, *these],
+        )
+        return int(cursor.rowcount)
 
     def _read(self, cursor: CursorWrapper, claim: Claim, keys: list[Any]) -> list[Row]:
         """The rows that a claim has stamped."""
@@ -164,9 +170,9 @@ class MySQL(Dialect):
         self.unread = None
         return found
 
-    def _candidates(self, cursor: CursorWrapper, claim: Claim) -> list[Any]:
+    def _candidates(self, cursor: CursorWrapper, claim: Claim, is_alone: bool) -> list[Any]:
         """Keys to try, ascending; where others claim too, a random part of a wider window."""
-        wide = claim.place in self.contended and not claim.strict_order
+        wide = claim.place in self.turns.contended and not (is_alone or claim.strict_order)
         window = 4 * claim.limit + 20 if wide else claim.limit
         params: Sequence[Any] = claim.queue, window
         ready = (
@@ -180,14 +186,6 @@ class MySQL(Dialect):
         start = random.randint(0, max(0, len(keys) - claim.limit))
         self.lost_some = start > 0
         return sorted(keys[start : start + claim.limit])
-
-    def _remember(self, claim: Claim, *, conflict: bool) -> None:
-        place, self.lost_some = claim.place, self.lost_some or conflict
-        calm = CALM if conflict else self.contended.get(place, 0) - 1
-        if calm > 0:
-            self.contended[place] = calm
-        else:
-            self.contended.pop(place, None)
 
     def insert_many(
         self, cursor: CursorWrapper, sql: str, params: Sequence[Any], pk: str, count: int

@@ -58,7 +58,8 @@ def forget_others(connection: Any) -> None:
     """What it learned of other claimers belongs to another test: on MariaDB a claim that met with
     one takes jobs out of their order for a while. On PostgreSQL who has just notified is silent."""
     known = vars(dialect_of(connection))
-    known.get("contended", {}).clear()
+    if "turns" in known:
+        known["turns"] = type(known["turns"])()
     if "notifier" in known:
         known["notifier"].notified_at = float("-inf")
 

@@ -2,7 +2,9 @@
 
 BASE, SQLITE = "dialects/base.py", "dialects/sqlite.py"
 MYSQL, POSTGRESQL = "dialects/mysql.py", "dialects/postgresql.py"
+TURNS = "dialects/claim_turns.py"
 MARIADB, ON_POSTGRESQL = {"database": "mariadb"}, {"database": "postgresql"}
+TURNS_TESTS = {**MARIADB, "tests": ("tests/dialects/test_claim_turns.py",)}
 
 MUTANTS = [
     (BASE, "{instant} <= {self.now_plus", "{instant} >= {self.now_plus", "the future is past"),
@@ -72,7 +74,7 @@ MUTANTS = [
     ),
     (
         MYSQL,
-        "            if cursor.rowcount:\n                self.unread",
+        "            if count:\n                self.unread",
         "            if True:\n                self.unread",
         "after a conflict nothing is claimed",
         MARIADB,
@@ -83,6 +85,48 @@ MUTANTS = [
         "window = claim.limit + 20",
         "claims in any order",
         MARIADB,
+    ),
+    (
+        MYSQL,
+        "not (is_alone or claim.strict_order)",
+        "not claim.strict_order",
+        "a claim whose turn it is leaves out what comes first",
+        TURNS_TESTS,
+    ),
+    (
+        TURNS,
+        "claim.place in self.contended and claim.limit >= LARGE",
+        "False",
+        "claims that have met go on finding the same rows",
+        TURNS_TESTS,
+    ),
+    (
+        TURNS,
+        "claim.place in self.contended and claim.limit >= LARGE",
+        "claim.place in self.contended",
+        "small claims wait for each other",
+        TURNS_TESTS,
+    ),
+    (
+        TURNS,
+        "self._without_until = monotonic() + WITHOUT_SECONDS",
+        "pass",
+        "a lock that nobody gives back holds up each claim for a second",
+        TURNS_TESTS,
+    ),
+    (
+        TURNS,
+        "                self._release(cursor, name)\n",
+        "                pass\n",
+        "a turn lasts until the connection is closed",
+        TURNS_TESTS,
+    ),
+    (
+        TURNS,
+        'self._without_until = float("inf")',
+        "pass",
+        "through a proxy locks are left behind",
+        TURNS_TESTS,
     ),
     (MYSQL, "    1213: ErrorKind.AGAIN,", "    ", "a deadlock is an error", MARIADB),
     (
