@@ -44,12 +44,6 @@ MUTANTS = [
         "a suppressed address in another spelling gets mail",
     ),
     (
-        SUPPRESSION,
-        "ignore_conflicts=True)\n        is_empty.forget()",
-        "ignore_conflicts=True)",
-        "the first suppression is not heeded at once",
-    ),
-    (
         DELIVERIES,
         "unquote(local)).lower()",
         "unquote(local))",

@@ -1,7 +1,10 @@
 """Who delivers, and whether it rests; what its limits allow is in the bucket of its name."""
 
+import math
 import random
+from collections.abc import Callable, Hashable
 from datetime import datetime, timedelta
+from time import monotonic
 from typing import Any
 
 from django.apps import apps
@@ -12,13 +15,36 @@ from ...guard import clean
 from ...lifecycle.rates import Bucket
 from ...models import RateBucket
 from ..conf import mailer_of, rates_for
-from .suppression import ShortCache
 
 PAUSE_SPREAD = 0.1  # of a pause, so that not all of what waits comes back at once
 REASON_MAX_CHARS = 500
+CACHE_SECONDS = 1.0
 NOW: dict[str, Any] = {"now": DbNow()}
 # As the bucket of a mailer names the table of emails.
 JOB_TABLE = "dbqueue_mail_email"
+
+
+class ShortCache:
+    """Remembers for a second that something was found to be so: not every message asks.
+
+    What another process changes meanwhile is seen at most a second later.
+    """
+
+    def __init__(self) -> None:
+        self._seen: dict[Hashable, float] = {}
+
+    def was_so(self, what: Hashable, look: Callable[[], bool]) -> bool:
+        now = monotonic()
+        if now - self._seen.get(what, -math.inf) < CACHE_SECONDS:
+            return True
+        if not look():
+            return False
+        self._seen[what] = now
+        return True
+
+    def forget(self) -> None:
+        self._seen.clear()
+
 
 at_work = ShortCache()
 known = ShortCache()

@@ -1,8 +1,6 @@
 """Addresses that get no more mail."""
 
-import math
-from collections.abc import Callable, Hashable, Iterable
-from time import monotonic
+from collections.abc import Iterable
 
 from django.db import connections, models, router
 from django.utils.encoding import punycode
@@ -10,30 +8,6 @@ from django.utils.translation import gettext_lazy
 
 from ...fields import DbNow, InstantField
 from ..deliveries import canonical
-
-CACHE_SECONDS = 1.0
-
-
-class ShortCache:
-    """Remembers for a second that something was found to be so: not every message asks.
-
-    What another process changes meanwhile is seen at most a second later.
-    """
-
-    def __init__(self) -> None:
-        self._seen: dict[Hashable, float] = {}
-
-    def was_so(self, what: Hashable, look: Callable[[], bool]) -> bool:
-        now = monotonic()
-        if now - self._seen.get(what, -math.inf) < CACHE_SECONDS:
-            return True
-        if not look():
-            return False
-        self._seen[what] = now
-        return True
-
-    def forget(self) -> None:
-        self._seen.clear()
 
 
 class Reason(models.TextChoices):
@@ -56,9 +30,6 @@ def normal(address: str) -> str:
     return f"{local}@{domain}" if local else domain
 
 
-is_empty = ShortCache()
-
-
 class SuppressionManager(models.Manager["Suppression"]):
     def among(self, addresses: Iterable[str]) -> dict[str, "Suppression"]:
         """Those of the addresses that get no mail, as they were given."""
@@ -66,7 +37,7 @@ class SuppressionManager(models.Manager["Suppression"]):
         wanted = sorted(set(given.values()))
         # Read where it was written: a replica may not know of it yet.
         database = router.db_for_write(self.model)
-        if not given or is_empty.was_so(database, lambda: not self.using(database).exists()):
+        if not given:
             return {}
         # Asked for every message, and building a query costs more than the query.
         table = connections[database].ops.quote_name(self.model._meta.db_table)
@@ -84,7 +55,6 @@ class SuppressionManager(models.Manager["Suppression"]):
         database = router.db_for_write(self.model)
         before = self.using(database).filter(address=row.address).exists()
         self.using(database).bulk_create([row], ignore_conflicts=True)
-        is_empty.forget()
         return not before
 
 
@@ -111,4 +81,3 @@ class Suppression(models.Model):
     def save(self, *args: object, **kwargs: object) -> None:
         self.address = normal(self.address)
         super().save(*args, **kwargs)  # type: ignore[arg-type]
-        is_empty.forget()
