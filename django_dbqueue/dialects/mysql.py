@@ -6,6 +6,7 @@ index entries at the head of the queue cost little.
 
 import random
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from typing import Any, ClassVar
 
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -53,6 +54,7 @@ ERROR_KINDS = {
     1021: ErrorKind.FULL,
 }
 TRIES = 4
+NO_TURN = nullcontext(enter_result=False)
 UNPURGED_MAX = 1_000_000  # transactions whose old rows stay
 REFUSED = 2**63  # no key: it is greater than the greatest bigint
 
@@ -133,13 +135,15 @@ class MySQL(Dialect):
             # The same claim once more: it was the reading that failed.
             return self._read(cursor, *self.unread)
         for _ in range(TRIES):
-            with self.turns.turn(cursor, claim) as is_alone:
+            # The nodes of a cluster know nothing of each other's locks.
+            takes_turns = self.turns.would_help(claim) and not self.is_node
+            with self.turns.turn(cursor, claim) if takes_turns else NO_TURN as is_alone:
                 keys = self._candidates(cursor, claim, is_alone)
                 count = self._update(cursor, claim, keys) if keys else 0
+            self.lost_some = self.lost_some or count < len(keys)
+            self.turns.note(claim.place, len(keys), conflict=count < len(keys))
             if not keys:
                 return []
-            self.lost_some = self.lost_some or count < len(keys)
-            self.turns.note(claim.place, conflict=count < len(keys))
             if count:
                 self.unread = claim, keys
                 return self._read(cursor, claim, keys)

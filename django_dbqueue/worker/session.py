@@ -34,7 +34,7 @@ LOCKED_SECONDS = 10.0  # for which a table that somebody has locked is left alon
 # An attribute of a connection that is somebody else's, and whose session is not ours to change.
 LENT = "dbqueue_lent"
 # Where Django asks a server without a cursor of its own, so that no execute wrapper is called.
-CALLS = ("_commit", "_rollback", "_set_autocommit", "init_connection_state")
+CALLS = ("_commit", "_rollback", "_set_autocommit", "init_connection_state", "is_usable")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -79,7 +79,8 @@ class StatementWatchdog:
                 copy.close()
 
     def watch(self, connection: BaseDatabaseWrapper) -> None:
-        """From here on all that a connection asks the server, also after a reconnect."""
+        """From here on a connection's statements, the ends of its transactions, and its first words
+        after a reconnect."""
         if self.execute not in connection.execute_wrappers:
             # First: Django takes off the last one where a wrapper's block ends.
             connection.execute_wrappers.insert(0, self.execute)
@@ -89,10 +90,9 @@ class StatementWatchdog:
     def watches(self, connection: BaseDatabaseWrapper) -> Iterator[None]:
         """Meanwhile the connection does work of ours; its other statements are a job's, which may
         wait for as long as it wants."""
-        if connection.connection is None:
-            connect_impatiently(connection)
         own = vars(connection)
-        before = {name: own[name] for name in CALLS if name in own}
+        before = {name: own[name] for name in (*CALLS, "settings_dict") if name in own}
+        connect_impatiently(connection)
         self._watch_calls(connection)
         try:
             with connection.execute_wrapper(self.execute):
@@ -121,11 +121,12 @@ class StatementWatchdog:
         """Shut down the connections that have been silent for so long."""
         before = time.monotonic() - seconds
         with self._lock:
-            for wait in self._waits:
-                if wait.since < before:
-                    logger.warning("%s does not answer: reconnecting", wait.alias)
-                    with suppress(OSError):
-                        wait.socket.shutdown(socket.SHUT_RDWR)
+            silent = [wait for wait in self._waits if wait.since < before]
+            for alias in sorted({wait.alias for wait in silent}):
+                logger.warning("%s does not answer: reconnecting", alias)
+            for wait in silent:
+                with suppress(OSError):
+                    wait.socket.shutdown(socket.SHUT_RDWR)
 
 
 STATEMENT_WATCHDOG = StatementWatchdog()

@@ -1,10 +1,10 @@
 """MariaDB and MySQL: claims that have met with others take turns, where that helps."""
 
 import threading
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 
 import pytest
-from django.db import OperationalError, connection
+from django.db import DatabaseError, NotSupportedError, OperationalError, connection
 
 from django_dbqueue.lifecycle.claim import claim
 from django_dbqueue.lifecycle.table import table_of
@@ -46,10 +46,9 @@ def at_the_update(then):
         yield
 
 
-def meet_others():
-    vars(table_of(Note, "default").dialect)["turns"].note(
-        (table_of(Note, "default").name, "default"), conflict=True
-    )
+def meet_others(found=LARGE):
+    table = table_of(Note, "default")
+    vars(table.dialect)["turns"].note((table.name, "default"), found, conflict=True)
 
 
 def keys_of(limit=LARGE, owner="me.1"):
@@ -67,6 +66,12 @@ def is_free(name):
         return cursor.fetchone() == (1,)
 
 
+def somebody_waits(cursor):
+    sql = "SELECT COUNT(*) FROM information_schema.processlist WHERE state = 'User lock'"
+    cursor.execute(sql)
+    return cursor.fetchone() != (0,)
+
+
 def test_who_has_met_with_others_waits_for_their_claims_and_gets_what_comes_next():
     keys, second = enqueue(2 * LARGE), []
 
@@ -80,8 +85,7 @@ def test_who_has_met_with_others_waits_for_their_claims_and_gets_what_comes_next
     def let_the_other_wait():
         other.start()
         with closing(other_connection()) as own, own.cursor() as cursor:
-            sql = "SELECT COUNT(*) FROM information_schema.processlist WHERE state = 'User lock'"
-            wait_until(lambda: cursor.execute(sql) and cursor.fetchone() != (0,))
+            wait_until(lambda: somebody_waits(cursor))
 
     meet_others()
     with at_the_update(let_the_other_wait):
@@ -90,11 +94,13 @@ def test_who_has_met_with_others_waits_for_their_claims_and_gets_what_comes_next
     assert (first, second) == (keys[:LARGE], keys[LARGE:])
 
 
-def test_who_has_met_nobody_and_who_claims_little_asks_for_no_turn(asked):
-    enqueue(LARGE)
+def test_who_has_met_nobody_and_who_claims_or_finds_little_asks_for_no_turn(asked):
+    enqueue(2 * LARGE)
     assert len(keys_of(limit=1)) == 1
     meet_others()
     assert len(keys_of(limit=LARGE - 1)) == LARGE - 1
+    meet_others(found=LARGE - 1)
+    assert len(keys_of()) == LARGE
     assert asked == []
 
 
@@ -105,6 +111,32 @@ def test_a_turn_is_over_after_a_claim_of_jobs_and_one_of_nothing(asked):
         assert keys_of() == expected
     assert [verb for verb, _ in asked] == ["IS_FREE", "RELEASE"] * 2
     assert is_free(asked[0][1])
+
+
+@pytest.mark.parametrize("refused", ["GET_LOCK", "RELEASE_LOCK"])
+def test_a_server_that_refuses_locks_keeps_nobody_from_claiming(refused):
+    enqueue(2 * LARGE)
+
+    def refuse(execute, sql, params, many, context):
+        if refused in sql:
+            raise NotSupportedError(1235, "GET_LOCK in cluster (WSREP_ON=ON)")
+        return execute(sql, params, many, context)
+
+    with connection.execute_wrapper(refuse):
+        for owner in ("me.1", "me.2"):
+            meet_others()
+            with suppress(DatabaseError):
+                keys_of(owner=owner)
+            # Where the answer was lost with the session, they are given back like others of that kind.
+            assert Note.objects.filter(owner=owner).count() == LARGE
+
+
+def test_the_nodes_of_a_cluster_take_no_turns(asked, monkeypatch):
+    enqueue(LARGE)
+    monkeypatch.setattr(type(table_of(Note, "default").dialect), "is_node", True)
+    meet_others()
+    assert len(keys_of()) == LARGE
+    assert asked == []
 
 
 def test_a_turn_is_over_after_a_claim_that_failed(asked):
@@ -148,6 +180,32 @@ def test_where_a_proxy_gives_the_session_to_others_no_turns_are_taken(asked):
     meet_others()
     assert len(keys_of(owner="me.2")) == LARGE
     assert asked == []
+
+
+def test_a_turn_has_to_be_waited_for_as_long_as_others_claim(asked):
+    """What has met nobody in its claims may have done so while it waited."""
+    enqueue(24 * LARGE)
+    meet_others()
+    for number in range(18):
+        keys_of(owner=f"me.{number}")
+    name, waits = asked[0][1], threading.Event()
+
+    def hold():
+        with closing(other_connection()) as own, own.cursor() as cursor:
+            cursor.execute("SELECT GET_LOCK(%s, 0)", [name])
+            waits.set()
+            wait_until(lambda: somebody_waits(cursor))
+            cursor.execute("DO RELEASE_LOCK(%s)", [name])
+
+    holder = threading.Thread(target=hold)
+    holder.start()
+    waits.wait(60)
+    keys_of(owner="me.18")
+    holder.join(60)
+    del asked[:]
+    for number in range(19, 23):
+        keys_of(owner=f"me.{number}")
+    assert [verb for verb, _ in asked] == ["IS_FREE", "RELEASE"] * 4
 
 
 def test_who_meets_nobody_for_a_while_takes_no_turns_any_more(asked):

@@ -255,4 +255,4 @@ def test_a_claim_of_a_test_knows_nothing_of_those_that_another_test_met(_):
     if not hasattr(dialect, "turns"):
         pytest.skip("its claims take no jobs out of their order")
     assert dialect.turns.contended == {}
-    dialect.turns.contended[table().name, "default"] = 20
+    dialect.turns.note((table().name, "default"), 1, conflict=True)

@@ -67,7 +67,7 @@ def test_queues_that_a_claim_has_passed_over_for_others_are_not_taken_for_empty(
     one = claimer(batch=10)
     [poller] = one.scheduler.pollers
     poller.breadth.queues = 5
-    vars(table().dialect)["turns"].contended[table().name, ""] = 20
+    vars(table().dialect)["turns"].note((table().name, ""), 10, conflict=True)
     monkeypatch.setattr(random, "randint", lambda _, most: most)
     one.turn()
     assert [item.queue_name.queue for item in one.buffer.withdraw()] == ["q004"] * 10

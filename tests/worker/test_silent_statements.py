@@ -7,7 +7,7 @@ import pytest
 from django.db import DatabaseError, InterfaceError, connection
 
 from django_dbqueue.torture.proxy import Way
-from django_dbqueue.worker.session import StatementWatchdog
+from django_dbqueue.worker.session import StatementWatchdog, connect_impatiently
 from tests.kit.connections import other_connection
 from tests.kit.processes import lines, wait_for_lines, worker
 from tests.kit.silent_server import proxied
@@ -71,8 +71,20 @@ def begin_a_session(own):
     return own.wrap_database_errors(lambda: own.init_connection_state())  # noqa: PLW0108
 
 
+def look_whether_it_is_usable(own):
+    """As Django does before a statement, with ``CONN_HEALTH_CHECKS``."""
+    own.cursor().execute("SELECT 1")
+    own.settings_dict = own.settings_dict | {"CONN_HEALTH_CHECKS": True}
+    own.close_if_unusable_or_obsolete()
+    own.health_check_enabled, own.health_check_done = True, False
+    return own.cursor
+
+
+ASKING = [commit, roll_back, leave_autocommit, begin_a_session, look_whether_it_is_usable]
+
+
 @pytest.mark.parametrize("is_lent", [False, True])
-@pytest.mark.parametrize("prepare", [commit, roll_back, leave_autocommit, begin_a_session])
+@pytest.mark.parametrize("prepare", ASKING)
 def test_what_asks_a_silent_server_without_a_cursor_is_given_up(prepare, is_lent):
     """``is_lent``: a job's connection, on which its worker does something."""
     watchdog, ends = StatementWatchdog(), []
@@ -95,6 +107,7 @@ def test_what_asks_a_silent_server_without_a_cursor_is_given_up(prepare, is_lent
 
 def given_up(own, watchdog, prepare, is_lent, silent):
     if not is_lent:
+        connect_impatiently(own)
         watchdog.watch(own)
     call = prepare(own)
     silent.proxy.be(Way.SWALLOW)
