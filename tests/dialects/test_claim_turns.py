@@ -127,7 +127,7 @@ def test_a_server_that_refuses_locks_keeps_nobody_from_claiming(refused):
             meet_others()
             with suppress(DatabaseError):
                 keys_of(owner=owner)
-            # Where the answer was lost with the session, they are given back like others of that kind.
+            # Where the answer is lost with the session, they are given back later.
             assert Note.objects.filter(owner=owner).count() == LARGE
 
 
