@@ -105,6 +105,19 @@ def test_what_asks_a_silent_server_without_a_cursor_is_given_up(prepare, is_lent
     assert len(ends) == 1
 
 
+def test_a_jobs_connection_is_afterwards_as_it_was():
+    own = other_connection()
+    vars(own)["_commit"] = somebodys = object()
+    settings = own.settings_dict
+    with StatementWatchdog().watches(own):
+        assert own.settings_dict["OPTIONS"]["connect_timeout"] == 2
+        assert own._commit is not somebodys
+    assert own.settings_dict is settings
+    assert own._commit is somebodys
+    assert not {"_rollback", "_set_autocommit", "is_usable"} & vars(own).keys()
+    assert own.execute_wrappers == []
+
+
 def given_up(own, watchdog, prepare, is_lent, silent):
     if not is_lent:
         connect_impatiently(own)
