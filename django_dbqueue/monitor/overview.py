@@ -1,5 +1,6 @@
 """Every queue of every queue table at a glance: what waits, how fast it goes, what is wrong."""
 
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from math import inf
@@ -10,6 +11,7 @@ from django.utils.translation import gettext as _
 
 from ..conf.queue_order import is_pattern
 from ..exceptions import first_line
+from ..fields import DbNow
 from ..lifecycle.limiter import base_of, limiter_of
 from ..lifecycle.limits import limits_of
 from ..lifecycle.table import Table, table_of
@@ -21,7 +23,7 @@ from ..models.queue import ALL
 from ..states import Status
 from ..texts.wording import rate_word
 from ..worker.served import Served, all_served
-from .report import known_queues
+from .report import known_queues, noted_queues
 from .worker_list import ListedWorker, list_workers
 
 NOT_ENDED = frozenset({Status.READY, Status.DELAYED, Status.CLAIMED})
@@ -144,30 +146,41 @@ def overview(tables: list[Served] | None = None) -> Overview:
 
     Every look is bounded; there is a query more for each queue, but none for each row.
     """
-    found, hours = Overview(), dict[str, dict[tuple[str, str], Hour]]()
+    found, asked = Overview(), dict[str, _OfDatabase]()
     chosen = list(all_served()) if tables is None else tables
     for alias in sorted({served.using for served in chosen}):
         try:
-            hours[alias] = last_hour(alias)
+            asked[alias] = _OfDatabase(alias)
             found.workers += list_workers(alias)
         except (Error, ImproperlyConfigured, ImportError) as error:  # the last two: no driver
             found.problems[database_name(alias)] = first_line(error)
+            asked.pop(alias, None)
     for served in chosen:
-        if served.using in hours:
-            _add_table(served, hours[served.using], found)
+        if served.using in asked:
+            _add_table(served, asked[served.using], found)
     return found
 
 
-def _add_table(served: Served, hours: dict[tuple[str, str], Hour], found: Overview) -> None:
+class _OfDatabase:
+    """What is asked once for all tables of a database."""
+
+    def __init__(self, alias: str) -> None:
+        self.hours = last_hour(alias)
+        self.noted = noted_queues(alias)
+        self.pauses: dict[str, dict[str, Queue]] = defaultdict(dict)
+        for row in Queue.objects.using(alias).filter(paused_until__gt=DbNow()):
+            self.pauses[row.job_table][row.name] = row
+
+
+def _add_table(served: Served, asked: _OfDatabase, found: Overview) -> None:
     workers = [one for one in found.workers if one.lives and one.database == served.using]
     parts = [name.partition(":") for one in workers for name in one.serves]
     named = {queue for label, _, queue in parts if label == served.label and queue}
     served_by_name = {queue for queue in named if not is_pattern(queue)}
-    pauses = Queue.objects.db_manager(served.using).pauses(served.job_table)
+    paused = asked.pauses[ALL] | asked.pauses[served.job_table]
     try:
-        paused = {row.name: row for row in pauses}
         table = table_of(served.model, served.using)
-        queues = _counted_queues(table, served_by_name)
+        queues = _counted_queues(table, served_by_name, asked.noted[served.job_table])
         if told := UNDER_WAY.get(served.label):
             found.under_way.setdefault(served.label, []).extend(told(table))
     except Error as error:
@@ -176,7 +189,7 @@ def _add_table(served: Served, hours: dict[tuple[str, str], Hour], found: Overvi
     limiter = limiter_of(served.model)
     for one in queues[:QUEUES_MAX]:
         one.is_only = served.is_only
-        one.hour = hours.get((served.job_table, one.queue), one.hour)
+        one.hour = asked.hours.get((served.job_table, one.queue), one.hour)
         its_own = paused.get(one.queue, paused.get(base_of(served.model, one.queue)))
         one.paused = its_own or paused.get(ALL)
         one.rate = ", ".join(map(rate_word, limiter.rates(one.queue))) if limiter else ""
@@ -186,10 +199,11 @@ def _add_table(served: Served, hours: dict[tuple[str, str], Hour], found: Overvi
     found.cut += [served.title] if len(queues) > QUEUES_MAX else []
 
 
-def _counted_queues(table: Table, served_by_name: set[str]) -> list[QueueOverview]:
+def _counted_queues(table: Table, served_by_name: set[str], noted: set[str]) -> list[QueueOverview]:
     """One more than 100, where there are more."""
     numbers, due = Numbers(table), due_by_queue(table, DUE_MAX)
-    names = sorted({*known_queues(table, numbers.names()), *served_by_name})[: QUEUES_MAX + 1]
+    known = known_queues(table, numbers.names(), noted)
+    names = sorted({*known, *served_by_name})[: QUEUES_MAX + 1]
     queues = [QueueOverview(table.label, name, table.connection.alias) for name in names]
     for one in queues:
         for status in SHOWN:

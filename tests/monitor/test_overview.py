@@ -12,8 +12,10 @@ from django_dbqueue.admin.pages import AUTO_REFRESH_HEADER
 from django_dbqueue.admin.queue_rows import groups
 from django_dbqueue.metrics.numbers import Count
 from django_dbqueue.models import Queue
+from django_dbqueue.monitor.overview import overview
 from django_dbqueue.states import Status
 from django_dbqueue.testing import virtual_clock
+from django_dbqueue.worker.served import all_served
 from tests.kit.bounds import limits
 from tests.kit.jobs import buried, claimed, overwrite
 from tests.kit.overview import CANARY, NOTE, OVERVIEW, Away, a_worker, look, minute, queues, text_of
@@ -171,6 +173,16 @@ def test_the_number_of_queries_does_not_grow_with_the_jobs():
     for ago in range(10, 60):
         minute(ago, completed=1)
     assert queries() == few
+
+
+def test_a_queue_table_without_a_job_costs_at_most_seven_queries():
+    tables = list(all_served())
+    with CaptureQueriesContext(connection) as one:
+        overview(tables[:1])
+    with CaptureQueriesContext(connection) as all_of_them:
+        overview(tables)
+    assert len(tables) > 20
+    assert len(all_of_them) - len(one) <= 7 * (len(tables) - 1)
 
 
 def test_a_database_that_is_away_does_not_take_the_page_with_it(browser, settings):
