@@ -2,6 +2,7 @@
 
 import html
 import re
+import shutil
 
 import pytest
 from django.db import connections
@@ -20,13 +21,22 @@ ARCHIVE = "/admin/queueapp/archivedkept/"
 SOUTH = "?database=south"
 
 
+@pytest.fixture(scope="module")
+def migrated(tmp_path_factory, django_db_setup, django_db_blocker):
+    """A database without a row."""
+    path = tmp_path_factory.mktemp("migrated") / "south.sqlite3"
+    with django_db_blocker.unblock(), alias_to(f"sqlite:///{path}", "south") as alias:
+        migrate(alias)
+    return path
+
+
 @pytest.fixture
-def south(tmp_path, monkeypatch):
+def south(tmp_path, migrated, monkeypatch):
     """Another database, on which the notes and others are, too."""
     for model in (Note, Kept):
         monkeypatch.setattr(model, "written_databases", classmethod(lambda _: ["default", "south"]))
-    with alias_to(f"sqlite:///{tmp_path}/south.sqlite3", "south") as alias:
-        migrate(alias)
+    path = shutil.copy(migrated, tmp_path)
+    with alias_to(f"sqlite:///{path}", "south") as alias:
         yield Note.objects.using(alias)
 
 

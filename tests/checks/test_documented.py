@@ -1,6 +1,7 @@
 """The pages of the docs name every system check, and whatever is to be imported."""
 
 import re
+from functools import cache
 from importlib import import_module
 from inspect import getmembers, isclass
 from pathlib import Path
@@ -24,6 +25,7 @@ PATHS = re.findall(r"^\| `(django_dbqueue[\w.]*)\.(\w+)` \|", REFERENCE, re.MULT
 UNSAID = {"DedupConstraint", "HotIndex", "PartialIndex"}
 
 
+@cache
 def ids_in_the_code():
     return {found for path in PACKAGE.rglob("*.py") for found in ID.findall(path.read_text())}
 

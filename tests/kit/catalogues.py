@@ -4,6 +4,7 @@ import ast
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
 from django.utils.translation.template import templatize
@@ -83,6 +84,7 @@ STRING = r"u?'(?:\\.|[^'\\])*'|u?\"(?:\\.|[^\"\\])*\""
 CALL = re.compile(rf"(?:_|gettext|pgettext|ngettext|npgettext)\((?:{STRING}|[\w, ])*\)")
 
 
+@cache
 def texts_of_code() -> set[str]:
     """Whatever the package has translated, in modules and templates."""
     found: set[str] = set()

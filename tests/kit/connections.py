@@ -12,8 +12,10 @@ from django.db.models import Model
 from django_dbqueue.dialects import dialect_of
 from django_dbqueue.metrics import recorder
 
-# What outlives its statement on a connection.
-LASTING = ("SET ", "SELECT SET_CONFIG", "PRAGMA ", "LISTEN", "LOCK ", "BEGIN", "CREATE TEMP")
+# What outlives its statement on a connection. Django begins SQLite's transactions by a BEGIN: there
+# the connection tells whether one is left open.
+LASTING = ("SET ", "SELECT SET_CONFIG", "PRAGMA ", "LISTEN", "LOCK ", "CREATE TEMP")
+BEGINNING = ("BEGIN", "START ")
 
 
 def is_mysql() -> bool:
@@ -33,9 +35,11 @@ def clean_database() -> Iterator[None]:
     """The test database in autocommit; afterwards our tables are empty, and the connection is as
     it was: kept, or closed if the test changed its session."""
     changes: list[str] = []
+    is_sqlite = connection.vendor == "sqlite"
+    lasting = LASTING if is_sqlite else LASTING + BEGINNING
 
     def note(execute: Any, sql: str, *rest: Any) -> Any:
-        if sql.lstrip().upper().startswith(LASTING):
+        if sql.lstrip().upper().startswith(lasting):
             changes.append(sql)
         return execute(sql, *rest)
 
@@ -46,7 +50,9 @@ def clean_database() -> Iterator[None]:
         yield
     finally:
         before.execute_wrappers.remove(note)
-        if connection.in_atomic_block or changes:
+        raw = connection.connection
+        is_open = is_sqlite and raw is not None and raw.in_transaction
+        if connection.in_atomic_block or is_open or changes:
             connection.close()
         # What was counted and not written is no other test's.
         recorder._forget()

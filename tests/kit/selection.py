@@ -164,6 +164,6 @@ def has(item: pytest.Item, name: str) -> bool:
 def leave_out(
     config: pytest.Config, items: list[pytest.Item], is_out: Callable[[pytest.Item], bool]
 ) -> None:
-    out = [item for item in items if is_out(item)]
-    config.hook.pytest_deselected(items=out)
-    items[:] = [item for item in items if item not in set(out)]
+    judged = [(item, is_out(item)) for item in items]
+    config.hook.pytest_deselected(items=[item for item, out in judged if out])
+    items[:] = [item for item, out in judged if not out]
