@@ -63,9 +63,9 @@ def fill(rows):
         moves = now if status in {Status.CLAIMED, Status.DELAYED, Status.DONE} else None
         queue = "large" if number % 10 else f"q{number % 7}"
         made.append(Big(queue=queue, status=status, retry_at=moves))
-    QuerySet[Big](Big).bulk_create(made)
+    made = QuerySet[Big](Big).bulk_create(made)
     for _ in range(rows // 2_000 - 1):
-        copy_rows(Big, "id > 0", 2_000)
+        copy_rows(Big, f"id <= {made[-1].pk}", 2_000)
     update_statistics(BIG)
 
 

@@ -57,11 +57,12 @@ def fill(rows):
     few = max(1, FEW_JOBS * 1000 // rows)
     made = [Big(**done) for _ in range(1000)] + [Big(**retrying, failure=RETRYING)] * 2
     made += [Big(**failed, failure=MANY)] * 100 + [Big(**failed, failure=FEW)] * few
-    QuerySet[Big](Big).bulk_create(map(copy.copy, made))
+    made = QuerySet[Big](Big).bulk_create(map(copy.copy, made))
+    first = f"id <= {made[-1].pk} AND status"
     for part in range(rows // 1000 - 1):
         at = now - timedelta(seconds=300 + part)
-        copy_rows(Big, f"status <> {Status.BURIED:d}", 1002)
-        copy_rows(Big, f"status = {Status.BURIED:d}", 100 + few, finished_at=at, failed_at=at)
+        copy_rows(Big, f"{first} <> {Status.BURIED:d}", 1002)
+        copy_rows(Big, f"{first} = {Status.BURIED:d}", 100 + few, finished_at=at, failed_at=at)
     QuerySet(Big).filter(status=Status.BURIED, failed_at=None).update(failed_at=now)
     update_statistics(BIG)
 

@@ -34,9 +34,9 @@ def _big_table(request, django_db_setup, django_db_blocker):
 def fill(rows):
     now = timezone.now()
     done = [Big(status=Status.DONE, finished_at=now, retry_at=now) for _ in range(500)]
-    QuerySet[Big](Big).bulk_create(done + [Big(queue=LARGE) for _ in range(500)])
+    made = QuerySet[Big](Big).bulk_create(done + [Big(queue=LARGE) for _ in range(500)])
     for _ in range(rows // 1000 - 1):
-        copy_rows(Big, "id > 0", 1000)
+        copy_rows(Big, f"id <= {made[-1].pk}", 1000)
     update_statistics(BIG)
 
 
