@@ -23,7 +23,7 @@ from ..models.queue import ALL
 from ..states import Status
 from ..texts.wording import rate_word
 from ..worker.served import Served, all_served
-from .report import known_queues, noted_queues
+from .report import busy_queues, known_queues
 from .worker_list import ListedWorker, list_workers
 
 NOT_ENDED = frozenset({Status.READY, Status.DELAYED, Status.CLAIMED})
@@ -150,11 +150,11 @@ def overview(tables: list[Served] | None = None) -> Overview:
     chosen = list(all_served()) if tables is None else tables
     for alias in sorted({served.using for served in chosen}):
         try:
-            asked[alias] = _OfDatabase(alias)
+            names = {served.job_table for served in chosen if served.using == alias}
+            asked[alias] = _OfDatabase(alias, names)
             found.workers += list_workers(alias)
         except (Error, ImproperlyConfigured, ImportError) as error:  # the last two: no driver
             found.problems[database_name(alias)] = first_line(error)
-            asked.pop(alias, None)
     for served in chosen:
         if served.using in asked:
             _add_table(served, asked[served.using], found)
@@ -164,11 +164,12 @@ def overview(tables: list[Served] | None = None) -> Overview:
 class _OfDatabase:
     """What is asked once for all tables of a database."""
 
-    def __init__(self, alias: str) -> None:
+    def __init__(self, alias: str, job_tables: set[str]) -> None:
         self.hours = last_hour(alias)
-        self.noted = noted_queues(alias)
-        self.pauses: dict[str, dict[str, Queue]] = defaultdict(dict)
-        for row in Queue.objects.using(alias).filter(paused_until__gt=DbNow()):
+        self.busy = busy_queues(alias, job_tables)
+        self.pauses = defaultdict[str, dict[str, Queue]](dict)
+        rows = Queue.objects.using(alias).filter(job_table__in=[*job_tables, ALL])
+        for row in rows.filter(paused_until__gt=DbNow()):
             self.pauses[row.job_table][row.name] = row
 
 
@@ -177,10 +178,12 @@ def _add_table(served: Served, asked: _OfDatabase, found: Overview) -> None:
     parts = [name.partition(":") for one in workers for name in one.serves]
     named = {queue for label, _, queue in parts if label == served.label and queue}
     served_by_name = {queue for queue in named if not is_pattern(queue)}
-    paused = asked.pauses[ALL] | asked.pauses[served.job_table]
+    own_pauses = asked.pauses[served.job_table]
+    paused = asked.pauses[ALL] | own_pauses
+    noted = asked.busy[served.job_table] | (own_pauses.keys() - {ALL})
     try:
         table = table_of(served.model, served.using)
-        queues = _counted_queues(table, served_by_name, asked.noted[served.job_table])
+        queues = _counted_queues(table, served_by_name, noted)
         if told := UNDER_WAY.get(served.label):
             found.under_way.setdefault(served.label, []).extend(told(table))
     except Error as error:

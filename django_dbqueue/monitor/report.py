@@ -27,13 +27,13 @@ def known_queues(
     default; where there are more than 100, some of them.
 
     ``found``: those that have jobs, where they are known; else 200 of each state are looked at.
-    ``noted``: as ``noted_queues`` has them of this table, where somebody has asked for all.
+    ``noted``: those that are paused or were busy, where they are known.
     """
     if found is None:
         looks = (count_by_queue(table, status, GLANCE_MAX) for status in TOGETHER)
         found = {name for by_queue in looks for name in by_queue}
     if noted is None:
-        noted = noted_queues(table.connection.alias, table.job_table).get(table.job_table, ())
+        noted = _noted_queues(table.connection.alias, table.job_table)
     names = {*found, *noted}
     default = table.model._meta.get_field("queue").get_default()
     names |= {default} if default else set()
@@ -42,27 +42,30 @@ def known_queues(
     return sorted(name for name in names if isinstance(name, str))
 
 
-def noted_queues(alias: str, job_table: str | None = None) -> defaultdict[str, set[str]]:
-    """By queue table, or of one alone, the queues that are paused or were busy within a week."""
+def _noted_queues(alias: str, job_table: str) -> set[str]:
+    paused = Queue.objects.using(alias).filter(job_table=job_table, paused_until__gt=DbNow())
+    names = set(paused.exclude(name=ALL).values_list("name", flat=True))
+    return names | busy_queues(alias, [job_table])[job_table]
+
+
+def busy_queues(alias: str, job_tables: Collection[str]) -> defaultdict[str, set[str]]:
+    """By queue table, the queues that were busy within the last week."""
     minutes = Minute.objects.using(alias)
-    paused = Queue.objects.using(alias).filter(paused_until__gt=DbNow()).exclude(name=ALL)
-    noted = defaultdict[str, set[str]](set)
-    if job_table is None:
-        job_tables = _hop(minutes, "job_table")
-    else:
-        job_tables, paused = iter([job_table]), paused.filter(job_table=job_table)
-    for name in job_tables:
-        queues = _hop(minutes.filter(job_table=name), "queue")
-        noted[name] |= set(islice(queues, QUEUES_MAX + 1))
-    for name, queue in paused.values_list("job_table", "name"):
-        noted[name].add(queue)
-    return noted
+    found = defaultdict[str, set[str]](set)
+    # Most of many tables have no minutes.
+    tables = job_tables if len(job_tables) == 1 else _hop(minutes, "job_table")
+    for name in tables:
+        if name in job_tables:
+            queues = _hop(minutes.filter(job_table=name), "queue")
+            found[name] = set(islice(queues, QUEUES_MAX + 1))
+    return found
 
 
 def _hop(rows: QuerySet[Minute], column: str) -> Iterator[str]:
-    """The values of a column, one by one: there are thousands of rows of each."""
+    """The values of a column, one by one: there are thousands of rows of each. Bytes that a hand
+    wrote come last on SQLite, where no text is greater."""
     values = rows.order_by(column).values_list(column, flat=True)
     value = values.first()
-    while value is not None:
+    while isinstance(value, str):
         yield value
         value = values.filter(**{f"{column}__gt": value}).first()

@@ -15,7 +15,7 @@ from django_dbqueue.metrics import walks
 from django_dbqueue.metrics.numbers import Numbers
 from django_dbqueue.models import QueueCount, TableCount
 from django_dbqueue.states import Status
-from tests.kit.copied_rows import copy_rows
+from tests.kit.copied_rows import copy_rows, last_key
 from tests.kit.counting import count_all, real, stored
 from tests.kit.jobs import table
 from tests.kit.query_plans import (
@@ -63,9 +63,10 @@ def fill(rows):
         moves = now if status in {Status.CLAIMED, Status.DELAYED, Status.DONE} else None
         queue = "large" if number % 10 else f"q{number % 7}"
         made.append(Big(queue=queue, status=status, retry_at=moves))
-    made = QuerySet[Big](Big).bulk_create(made)
+    QuerySet[Big](Big).bulk_create(made)
+    last = last_key(Big)
     for _ in range(rows // 2_000 - 1):
-        copy_rows(Big, f"id <= {made[-1].pk}", 2_000)
+        copy_rows(Big, f"id <= {last}", 2_000)
     update_statistics(BIG)
 
 

@@ -20,7 +20,7 @@ from django_dbqueue.operate.choice import Choice
 from django_dbqueue.operate.keyset import keyset_of
 from django_dbqueue.states import Status
 from django_dbqueue.worker.served import Served
-from tests.kit.copied_rows import copy_rows
+from tests.kit.copied_rows import copy_rows, last_key
 from tests.kit.query_plans import (
     Statement,
     big_rows,
@@ -57,8 +57,8 @@ def fill(rows):
     few = max(1, FEW_JOBS * 1000 // rows)
     made = [Big(**done) for _ in range(1000)] + [Big(**retrying, failure=RETRYING)] * 2
     made += [Big(**failed, failure=MANY)] * 100 + [Big(**failed, failure=FEW)] * few
-    made = QuerySet[Big](Big).bulk_create(map(copy.copy, made))
-    first = f"id <= {made[-1].pk} AND status"
+    QuerySet[Big](Big).bulk_create(map(copy.copy, made))
+    first = f"id <= {last_key(Big)} AND status"
     for part in range(rows // 1000 - 1):
         at = now - timedelta(seconds=300 + part)
         copy_rows(Big, f"{first} <> {Status.BURIED:d}", 1002)

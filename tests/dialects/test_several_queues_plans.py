@@ -10,7 +10,7 @@ from django.utils import timezone
 from django_dbqueue.lifecycle.claim import claim_of_several
 from django_dbqueue.states import Status
 from django_dbqueue.worker.joint_claim import QUEUES_MAX
-from tests.kit.copied_rows import copy_rows
+from tests.kit.copied_rows import copy_rows, last_key
 from tests.kit.jobs import table
 from tests.kit.query_plans import big_rows, captured, complaints, steps, update_statistics
 from tests.queueapp.models import Big
@@ -34,9 +34,10 @@ def _big_table(request, django_db_setup, django_db_blocker):
 def fill(rows):
     now = timezone.now()
     done = [Big(status=Status.DONE, finished_at=now, retry_at=now) for _ in range(500)]
-    made = QuerySet[Big](Big).bulk_create(done + [Big(queue=LARGE) for _ in range(500)])
+    QuerySet[Big](Big).bulk_create(done + [Big(queue=LARGE) for _ in range(500)])
+    last = last_key(Big)
     for _ in range(rows // 1000 - 1):
-        copy_rows(Big, f"id <= {made[-1].pk}", 1000)
+        copy_rows(Big, f"id <= {last}", 1000)
     update_statistics(BIG)
 
 

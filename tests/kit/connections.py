@@ -50,14 +50,23 @@ def clean_database() -> Iterator[None]:
         yield
     finally:
         before.execute_wrappers.remove(note)
-        raw = connection.connection
-        is_open = is_sqlite and raw is not None and raw.in_transaction
-        if connection.in_atomic_block or is_open or changes:
+        if changes or not _is_at_rest(connection):
             connection.close()
         # What was counted and not written is no other test's.
         recorder._forget()
         forget_others(connections["default"])
         empty_tables()
+
+
+def _is_at_rest(connection: Any) -> bool:
+    """Whether nothing is open on it, and each statement commits by itself."""
+    raw = connection.connection
+    if raw is None or connection.in_atomic_block or not connection.autocommit:
+        return False
+    try:
+        return connection.vendor != "sqlite" or not raw.in_transaction
+    except connection.Database.ProgrammingError:  # somebody has closed it
+        return False
 
 
 def forget_others(connection: Any) -> None:

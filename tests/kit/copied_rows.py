@@ -3,7 +3,12 @@
 from typing import Any, cast
 
 from django.db import connection
-from django.db.models import Model
+from django.db.models import Model, QuerySet
+
+
+def last_key(model: type[Model]) -> int:
+    """MySQL does not tell the keys of what was inserted."""
+    return int(QuerySet(model).order_by("-pk").values_list("pk", flat=True)[0])
 
 
 def copy_rows(model: type[Model], where: str, limit: int, **changed: Any) -> None:

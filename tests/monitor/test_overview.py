@@ -11,7 +11,7 @@ from django_dbqueue.admin.overview import summary
 from django_dbqueue.admin.pages import AUTO_REFRESH_HEADER
 from django_dbqueue.admin.queue_rows import groups
 from django_dbqueue.metrics.numbers import Count
-from django_dbqueue.models import Queue
+from django_dbqueue.models import Minute, Queue
 from django_dbqueue.monitor.overview import overview
 from django_dbqueue.states import Status
 from django_dbqueue.testing import virtual_clock
@@ -175,14 +175,40 @@ def test_the_number_of_queries_does_not_grow_with_the_jobs():
     assert queries() == few
 
 
+def queries_of(tables):
+    with CaptureQueriesContext(connection) as captured:
+        overview(tables)
+    return len(captured)
+
+
 def test_a_queue_table_without_a_job_costs_at_most_seven_queries():
     tables = list(all_served())
-    with CaptureQueriesContext(connection) as one:
-        overview(tables[:1])
-    with CaptureQueriesContext(connection) as all_of_them:
-        overview(tables)
     assert len(tables) > 20
-    assert len(all_of_them) - len(one) <= 7 * (len(tables) - 1)
+    assert queries_of(tables) - queries_of(tables[:1]) <= 7 * (len(tables) - 1)
+
+
+def test_one_table_costs_the_same_however_many_queues_were_busy_in_others():
+    tables = list(all_served())
+    before = queries_of(tables[:1])
+    for served in tables[1:9]:
+        for number in range(5):
+            Minute.objects.create(job_table=served.job_table, queue=f"q{number}", minute=1)
+    assert queries_of(tables[:1]) == before
+
+
+def test_a_pause_of_everything_and_of_a_table_and_of_a_queue_are_told_apart():
+    Note.objects.create(queue="a")
+    Queue.objects.pause_everything(reason="all of it")
+    assert {one.paused.scope for one in overview([note_served()]).queues} == {"everything"}
+    Queue.objects.pause("queueapp_note", "*", None, "the table")
+    assert {one.paused.scope for one in overview([note_served()]).queues} == {"its whole table"}
+    Queue.objects.pause("queueapp_note", "a", None, "the queue")
+    found = {one.queue: one.paused.scope for one in overview([note_served()]).queues}
+    assert found == {"a": "its queue", "default": "its whole table"}
+
+
+def note_served():
+    return next(one for one in all_served() if one.model is Note)
 
 
 def test_a_database_that_is_away_does_not_take_the_page_with_it(browser, settings):
@@ -241,6 +267,9 @@ def test_a_name_of_bytes_that_a_hand_wrote_takes_no_page_with_it(browser):
         cursor.execute("UPDATE dbqueue_minute SET queue = x'ff'")
     for page in (OVERVIEW, f"{OVERVIEW}charts/?table={NOTE}", "/admin/queueapp/note/"):
         assert "default" in text_of(browser.get(page)), page
+    with connection.cursor() as cursor:
+        cursor.execute("UPDATE dbqueue_minute SET job_table = x'ff'")
+    assert "default" in text_of(browser.get(OVERVIEW))
 
 
 def test_a_bounded_queue_shows_how_full_it_is(browser):

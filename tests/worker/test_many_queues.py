@@ -24,7 +24,7 @@ from tests.kit.query_plans import captured
 from tests.queueapp.models import Batch, Kept, Note
 from tests.queueapp.versions import Versioned
 
-pytestmark = [pytest.mark.usefixtures("db_rows"), pytest.mark.each_database]
+pytestmark = [pytest.mark.usefixtures("db_rows", "quick_looks"), pytest.mark.each_database]
 
 
 def claimer(*args, model=Note, batch=100, share=None, unwritten=lambda: 0):

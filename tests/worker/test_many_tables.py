@@ -47,13 +47,7 @@ def look(one):
     one.look_where_due()
 
 
-@pytest.fixture
-def quick(monkeypatch):
-    """No look counts as slow, however busy the machine is."""
-    monkeypatch.setattr(low_water, "CHEAP", 3600.0)
-
-
-def test_an_idle_pass_takes_as_many_statements_with_all_tables_as_with_three(quick):
+def test_an_idle_pass_takes_as_many_statements_with_all_tables_as_with_three(quick_looks):
     counts = []
     for tables in (everything()[:3], everything()):
         one = reaper(Note)
@@ -65,7 +59,7 @@ def test_an_idle_pass_takes_as_many_statements_with_all_tables_as_with_three(qui
     assert counts[0] == counts[1] <= 4
 
 
-def test_an_idle_look_for_ready_jobs_is_one_statement(quick):
+def test_an_idle_look_for_ready_jobs_is_one_statement(quick_looks):
     one = QueueScheduler(Options(served=parse_served([])))
     assert len(one.pollers) > many_tables.FEW
     with CaptureQueriesContext(connection) as statements:
@@ -102,7 +96,7 @@ def test_ready_jobs_are_found_next_to_empty_tables():
 
 
 def test_jobs_that_are_not_for_this_worker_have_no_others_looked_at_again_and_again(
-    monkeypatch, quick
+    monkeypatch, quick_looks
 ):
     """Of other queues, or of paused ones; else a hundred such tables would have each other looked
     at hundreds of times a second."""
@@ -153,7 +147,9 @@ def test_a_table_that_cannot_be_read_is_no_other_ones_business():
     assert together == [sql for sql in asked if table(Note).name in sql]
 
 
-def test_a_table_that_can_be_read_again_is_looked_at_with_the_others(monkeypatch, quick, caplog):
+def test_a_table_that_can_be_read_again_is_looked_at_with_the_others(
+    monkeypatch, quick_looks, caplog
+):
     """As after a lock, or once it was migrated."""
 
     def refuse(execute, sql, params, many, context):

@@ -13,7 +13,7 @@ from tests.kit.jobs import overwrite, table
 from tests.queueapp.models import Note, Sealed
 from tests.worker.test_many_queues import claimer, enqueue, names
 
-pytestmark = [pytest.mark.usefixtures("db_rows"), pytest.mark.each_database]
+pytestmark = [pytest.mark.usefixtures("db_rows", "quick_looks"), pytest.mark.each_database]
 
 
 def test_a_row_that_nobody_can_write_keeps_no_queue_behind_its_own_waiting():
