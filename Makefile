@@ -35,7 +35,7 @@ SPELLED = benchmarks django_dbqueue docs scripts testproject tests
 # One proof, at full length, on each database in turn.
 PROOF = $(PYTHON) scripts/servers.py run -- $(BIN)/python scripts/run_tests.py --jobs 1 --workers 1 --only sqlite --only mariadb --only postgresql --full -s
 
-.PHONY: help venv demo admin test test-mysql test-sqlite quick coverage check lint types house prove rates fuzz mutants sweeps growth burst stress torture machine time term leaks bounded cluster matrix figures once mail-versions mail-packages django-mail-tests django-tasks-tests bench bench-peers bench-ours bench-mail bench-tasks bench-admin bench-beanstalk operator unkind bench-quick dist docs release mysql clean packages pictures redis beanstalkd jackd messages
+.PHONY: help venv demo admin test test-mysql test-sqlite quick coverage check lint types house prove rates fuzz mutants sweeps growth burst stress torture machine time term leaks bounded cluster matrix figures once mail-versions mail-packages django-mail-tests django-tasks-tests bench bench-peers bench-report bench-confirm bench-ours bench-mail bench-tasks bench-admin bench-beanstalk operator unkind bench-quick dist docs release mysql clean packages pictures redis beanstalkd jackd messages
 
 help:  ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  \1\t\2/' | expand -t 16
@@ -160,6 +160,13 @@ bench: bench-peers bench-ours bench-mail bench-tasks bench-admin  ## all figures
 
 bench-peers: packages redis $(STAMPS)/servers $(PEERS:%=$(BENCH_PEERS)/%/.stamp)  ## drain no-op jobs beside bare SQL and the peers (25 minutes); BENCH_ARGS
 	$(PYTHON) scripts/servers.py run --mariadb --postgresql --redis -- $(BIN)/python -m benchmarks.drain $(BENCH_ARGS)
+
+bench-report: bench-peers  ## measure all that, and publish it: the table, the sentence in README, the chart (25 minutes)
+	$(BIN)/python -m benchmarks.published
+	$(BIN)/python scripts/speed_chart.py
+
+bench-confirm: bench-quick  ## say whether the published figures hold for the code of today (3 minutes)
+	$(BIN)/python -m benchmarks.published --confirm
 
 bench-ours: packages $(STAMPS)/servers  ## enqueueing, latency, idling, memory (30 minutes); MEASURE_ARGS, IN_MEMORY=1
 	$(PYTHON) scripts/servers.py run $(if $(IN_MEMORY),--mariadb --postgresql --in-memory) -- $(BIN)/python -m benchmarks.ours $(MEASURE_ARGS)

@@ -11,6 +11,7 @@ import argparse
 import os
 import platform
 import signal
+import subprocess
 import sys
 import tempfile
 import time
@@ -18,11 +19,13 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.contestants import CONTESTANTS, SQL, Contestant, NoResult
+from benchmarks.hot_path import fingerprint
 from benchmarks.measure import drain, environment
 from benchmarks.report import Comparison, Outcome, page, write
 
 RESULTS = Path(__file__).resolve().parent / "results"
 PLACES = ("mariadb", "postgresql", "sqlite", "mysql", "redis")
+MEASURED = ("django_dbqueue", "benchmarks")
 OPTIONAL = frozenset({"mysql"})
 
 
@@ -90,6 +93,8 @@ def say(line: str) -> None:
 def about(options: argparse.Namespace) -> dict[str, Any]:
     return {
         "command": options.command,
+        "commit": commit(),
+        "hot_path": fingerprint(),
         "date": time.strftime("%Y-%m-%d"),
         "python": platform.python_version(),
         "cores": os.cpu_count(),
@@ -97,6 +102,22 @@ def about(options: argparse.Namespace) -> dict[str, Any]:
         "rounds": options.rounds,
         "workers": options.workers,
     }
+
+
+def commit() -> str:
+    """Of this checkout, with "-dirty" where the package or the benchmarks have other code."""
+    try:
+        [name] = _git("rev-parse", "--short", "HEAD")
+        return f"{name}-dirty" if _git("status", "--porcelain", "--", *MEASURED) else name
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
+
+
+def _git(*arguments: str) -> list[str]:
+    ran = subprocess.run(
+        ["git", *arguments], cwd=RESULTS.parent.parent, capture_output=True, text=True, check=True
+    )
+    return ran.stdout.splitlines()
 
 
 def parse(argv: list[str]) -> argparse.Namespace:
