@@ -70,7 +70,7 @@ def _has_helpers(folder):
 def _hash_of(root, name):
     """Of a file, with those beside it where it is in a folder of its own; or of a folder."""
     path = root / name
-    is_apart = path.is_file() and _has_helpers(path.parent)
+    is_apart = path.name.startswith("test_") and _has_helpers(path.parent)
     folder = path.parent if is_apart else path
     files = sorted(folder.rglob("*")) if folder.is_dir() else [folder]
     digest = hashlib.sha256()

@@ -4,7 +4,7 @@ import pytest
 
 from tests.kit.processes import has_ended
 from tests.kit.waiting import wait_until
-from tests.mutants import baseline
+from tests.mutants import baseline, record
 from tests.mutants.baseline import Known, NotGreen
 from tests.mutants.campaign import Campaign
 from tests.mutants.lines import lines_of
@@ -194,6 +194,16 @@ def test_what_was_found_out_with_other_tests_or_another_package_counts_no_more(t
         (root / "test.py").write_text(test)
         keys |= {key_of(MUTANT.edit, ["test.py"], root), key_of(MUTANT.edit, [], root)}
     assert len(keys) == 5
+
+
+def test_what_else_is_in_the_project_does_not_matter_not_even_the_record_itself(tmp_path):
+    for path in ("tests/worker/test_x.py", "django_dbqueue/x.py", "setup.cfg", "manage.py"):
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text("1")
+    before = key_of("x", ["tests/worker/test_x.py"], tmp_path)
+    record._hash_of.cache_clear()
+    (tmp_path / "build.jsonl").write_text("{}")
+    assert key_of("x", ["tests/worker/test_x.py"], tmp_path) == before
 
 
 def test_the_most_specific_line_of_the_table_says_which_files_are_tried():
