@@ -47,7 +47,8 @@ ORDER = ("mariadb", "sqlite", "postgresql", "mysql", NEWEST)
 # Whose tests are those of the newest Python, so that SQLite there has only what they leave out.
 ON_NEWEST = "postgresql"
 JOBS = 3  # databases at once
-WORKERS = 2  # processes for each
+WORKERS = 2  # processes for each,
+MOST_WORKERS = {"sqlite": 3}  # unless it has more to do than the others
 PACKAGES = ("django_dbqueue", "testproject", "tests")
 REWRITTEN = r"/(test_[^/]*|conftest)\.py$"  # by pytest, as it collects
 # The three have all tests of processes between them, unless somebody asks for one of them, or for
@@ -127,7 +128,7 @@ def run_most(
 
 
 def untimed(suite: Suite, options: argparse.Namespace) -> list[str]:
-    number = options.workers or WORKERS
+    number = options.workers or MOST_WORKERS.get(suite.label, WORKERS)
     # In the tests' own order, in which the slowest files come first.
     by_file = ["--dist", "loadfile", "--no-loadscope-reorder"]
     workers = ["-n", str(number), *by_file] if number > 1 else []
