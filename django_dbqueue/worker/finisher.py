@@ -140,6 +140,7 @@ class Finisher:
                 self._look_at_locked()
             if look.error is not None:
                 return self._failed(look.error)
+            self._make_room()  # all that waits may be of locked tables by now
         while self._to_write:
             first, last = self._to_write[0], self._to_write[-1]
             if whole and not last.ends_claim and first.owner == last.owner and not self.is_full:

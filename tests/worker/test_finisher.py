@@ -2,6 +2,8 @@
 
 import logging
 import weakref
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from types import SimpleNamespace
 
 import pytest
@@ -165,6 +167,27 @@ def test_of_a_table_with_many_locked_rows_nothing_starts_until_they_are_written(
     finisher.flush()
     assert is_done(one)
     assert not finisher.locked_tables
+
+
+@locks_rows
+def test_a_runner_that_waited_for_room_goes_on_once_all_that_waits_is_seen_to_be_locked(wakes):
+    """A runner has put more while the first was found to be locked."""
+    finisher = Finisher(Session({"default"}), BATCH, lambda: wakes.append(True), max_unwritten=8)
+    first, *others = (outcome() for _ in range(8))
+    with ThreadPoolExecutor(1) as runner, ExitStack() as stack:
+        for one in (first, *others):
+            stack.enter_context(row_locked(one.job))
+        stack.callback(finisher.end_waiting)
+        finisher.put(first)
+        finisher.flush()
+        for one in others:
+            finisher.put(one)
+        waiting = runner.submit(finisher.wait_for_room)
+        with pytest.raises(TimeoutError):
+            waiting.result(0.1)
+        finisher.flush()
+        assert finisher.locked_tables == {first.table.place}
+        waiting.result(10)
 
 
 class Nap:
