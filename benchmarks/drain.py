@@ -25,7 +25,7 @@ from benchmarks.report import Comparison, Outcome, page, write
 
 RESULTS = Path(__file__).resolve().parent / "results"
 PLACES = ("mariadb", "postgresql", "sqlite", "mysql", "redis")
-MEASURED = ("django_dbqueue", "benchmarks")
+MEASURED = ("django_dbqueue", ":(glob)benchmarks/**/*.py")
 OPTIONAL = frozenset({"mysql"})
 
 

@@ -22,9 +22,10 @@ from playwright.sync_api import Page, ViewportSize, sync_playwright
 ROOT = Path(__file__).resolve().parent.parent
 IMAGES = ROOT / "docs" / "images"
 QUEUES = "/admin/dbqueue/queue/"
-ORDERS = 260  # more than are sent while the film is taken
+ORDERS = 400  # more than are sent while the film is taken
 PHOTOS = 12
 FRAMES = 27
+BEFORE_WRITTEN = 12  # seconds: a worker writes what it did every ten
 KILL_AT = 6  # the number of a frame
 FILM_SIZE: ViewportSize = {"width": 1120, "height": 800}
 STILL_WIDTH = 1280
@@ -77,7 +78,7 @@ def take_film(site: Site, page: Page) -> None:
     page.goto(site.address + QUEUES)
     page.select_option("select[data-dbqueue-live]", "1")
     page.evaluate("document.activeElement.blur()")
-    time.sleep(4)  # until the page has something to show
+    time.sleep(BEFORE_WRITTEN)
     film, caption = Film(), "Two workers, web-1 and web-2, deliver mail."
     for number in range(FRAMES):
         begin = time.monotonic()
@@ -101,7 +102,7 @@ def take_stills(site: Site, page: Page) -> None:
     site.place_orders(ORDERS)
     worker = site.start_worker("web-1")
     site.wait_for_workers(1)
-    time.sleep(12)  # a worker writes what it did every ten seconds
+    time.sleep(BEFORE_WRITTEN)
     for name, height, address in (
         ("overview", 1500, QUEUES),
         ("charts", 900, f"{QUEUES}charts/?table=dbqueue_mail.email&queue=demo&span=day"),
