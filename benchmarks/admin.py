@@ -36,7 +36,8 @@ PLACES = ("mariadb", "postgresql", "sqlite")
 # action: seconds, rows read, what the admin's log says, and the answer's status.
 Found = dict[str, dict[str, dict[str, Any]]]
 FINE = {200, 302}  # the latter of questions about more than can be asked
-QUERIES_OF_WALK = 30  # more than with few rows: of a list that looks on, of kinds that are counted
+# More than with few rows: of a list that looks on for so long, of kinds that are counted.
+QUERIES_OF_WALK = 60
 
 
 def ask(place: str, rows: int, part: str, folder: Path) -> Found:
