@@ -158,10 +158,10 @@ torture: packages $(STAMPS)/servers  ## kill, stop and cut off workers and serve
 
 bench: bench-peers bench-ours bench-mail bench-tasks bench-admin  ## all figures of README and docs (105 minutes)
 
-bench-peers: packages redis $(STAMPS)/servers $(PEERS:%=$(BENCH_PEERS)/%/.stamp)  ## drain no-op jobs beside bare SQL and the peers (25 minutes); BENCH_ARGS
+bench-peers: packages redis $(STAMPS)/servers $(PEERS:%=$(BENCH_PEERS)/%/.stamp)  ## drain no-op jobs beside bare SQL and the peers (15 minutes); BENCH_ARGS
 	$(PYTHON) scripts/servers.py run --mariadb --postgresql --redis -- $(BIN)/python -m benchmarks.drain $(BENCH_ARGS)
 
-bench-report: bench-peers  ## measure all that, and publish it: the table, the sentence in README, the chart (25 minutes)
+bench-report: bench-peers  ## measure all that, and publish it: the table, the sentence in README, the chart (15 minutes)
 	$(BIN)/python -m benchmarks.published
 	$(BIN)/python scripts/speed_chart.py
 

@@ -33,7 +33,7 @@ ROUNDS_LEAST = 3
 HOLDS = 0.8
 STALE = (
     "The code that drains a queue has changed since its figures were measured. On a quiet machine, "
-    "`make bench-confirm` (3 minutes) says whether they still hold; `make bench-report` (25 "
+    "`make bench-confirm` (3 minutes) says whether they still hold; `make bench-report` (15 "
     "minutes) measures and publishes new ones."
 )
 

@@ -44,9 +44,9 @@ class QueueManager(models.Manager["Queue"]):
         names = set(found.values_list("name", flat=True))
         return AnyQueue(names - {ALL}) if ALL in names else names
 
-    def pauses(self, job_table: str) -> models.QuerySet["Queue"]:
-        """Those that hold now for queues of a table."""
-        return self.filter(job_table__in=[job_table, ALL], paused_until__gt=DbNow())
+    def pauses(self, *job_tables: str) -> models.QuerySet["Queue"]:
+        """Those that hold now for queues of these tables."""
+        return self.filter(job_table__in=[*job_tables, ALL], paused_until__gt=DbNow())
 
     def pause_everything(self, seconds: float | None = None, reason: str = "") -> None:
         """Stop all claims on this database but those of workers with ``--force``, for some seconds

@@ -11,7 +11,6 @@ from django.utils.translation import gettext as _
 
 from ..conf.queue_order import is_pattern
 from ..exceptions import first_line
-from ..fields import DbNow
 from ..lifecycle.limiter import base_of, limiter_of
 from ..lifecycle.limits import limits_of
 from ..lifecycle.table import Table, table_of
@@ -168,8 +167,7 @@ class _OfDatabase:
         self.hours = last_hour(alias)
         self.busy = busy_queues(alias, job_tables)
         self.pauses = defaultdict[str, dict[str, Queue]](dict)
-        rows = Queue.objects.using(alias).filter(job_table__in=[*job_tables, ALL])
-        for row in rows.filter(paused_until__gt=DbNow()):
+        for row in Queue.objects.db_manager(alias).pauses(*job_tables):
             self.pauses[row.job_table][row.name] = row
 
 

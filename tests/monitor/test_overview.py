@@ -196,6 +196,14 @@ def test_one_table_costs_the_same_however_many_queues_were_busy_in_others():
     assert queries_of(tables[:1]) == before
 
 
+def test_a_queue_that_was_busy_lately_is_shown_without_a_job_whatever_tables_are_asked_for():
+    for name in ("lately", "later"):
+        Minute.objects.create(job_table="queueapp_note", queue=name, minute=1, completed=1)
+    for tables in (None, [note_served()]):
+        found = {one.queue for one in overview(tables).queues if one.table == NOTE}
+        assert found == {"default", "lately", "later"}
+
+
 def test_a_pause_of_everything_and_of_a_table_and_of_a_queue_are_told_apart():
     Note.objects.create(queue="a")
     Queue.objects.pause_everything(reason="all of it")
