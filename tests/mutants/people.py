@@ -185,8 +185,8 @@ MUTANTS = [
     ),
     (
         QUEUE,
-        "[job_table, ALL], paused_until__gt=DbNow()",
-        "[job_table, ALL], paused_until__isnull=False",
+        "[*job_tables, ALL], paused_until__gt=DbNow()",
+        "[*job_tables, ALL], paused_until__isnull=False",
         "a pause never ends",
     ),
     (
