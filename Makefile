@@ -35,7 +35,7 @@ SPELLED = benchmarks django_dbqueue docs scripts testproject tests
 # One proof, at full length, on each database in turn.
 PROOF = $(PYTHON) scripts/servers.py run -- $(BIN)/python scripts/run_tests.py --jobs 1 --workers 1 --only sqlite --only mariadb --only postgresql --full -s
 
-.PHONY: help venv demo admin test test-mysql test-sqlite quick coverage check lint types house prove rates fuzz mutants sweeps growth burst stress torture machine time term leaks bounded cluster matrix figures once mail-versions mail-packages django-mail-tests django-tasks-tests bench bench-peers bench-report bench-confirm bench-ours bench-mail bench-tasks bench-admin bench-beanstalk operator unkind bench-quick dist docs release mysql clean packages pictures redis beanstalkd jackd messages
+.PHONY: help venv demo admin test test-mysql test-sqlite quick coverage check lint types house prove rates fuzz mutants sweeps growth burst stress torture machine time term leaks bounded cluster matrix figures once mail-versions mail-packages django-mail-tests django-tasks-tests bench bench-peers bench-report bench-confirm bench-pgqueuer bench-ours bench-mail bench-tasks bench-admin bench-beanstalk operator unkind bench-quick dist docs release mysql clean packages pictures redis beanstalkd jackd messages
 
 help:  ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  \1\t\2/' | expand -t 16
@@ -167,6 +167,9 @@ bench-report: bench-peers  ## measure all that, and publish it: the table, the s
 
 bench-confirm: bench-quick  ## say whether the published figures hold for the code of today (3 minutes)
 	$(BIN)/python -m benchmarks.published --confirm
+
+bench-pgqueuer: packages $(STAMPS)/servers $(BENCH_PEERS)/pgqueuer/.stamp  ## pick-up and coroutines next to pgqueuer's (7 minutes); PGQUEUER_ARGS
+	$(PYTHON) scripts/servers.py run --postgresql -- $(BIN)/python -m benchmarks.beside_pgqueuer $(PGQUEUER_ARGS)
 
 bench-ours: packages $(STAMPS)/servers  ## enqueueing, latency, idling, memory (30 minutes); MEASURE_ARGS, IN_MEMORY=1
 	$(PYTHON) scripts/servers.py run $(if $(IN_MEMORY),--mariadb --postgresql --in-memory) -- $(BIN)/python -m benchmarks.ours $(MEASURE_ARGS)

@@ -1,6 +1,7 @@
 """A small Django project around a queue that is measured, and what such adapters share."""
 
 import os
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import version
@@ -12,6 +13,7 @@ from django.apps import apps
 from django.conf import settings
 from django.core.management import call_command, execute_from_command_line
 from django.db import connection, models
+from django.db.models.signals import post_save
 
 from benchmarks import marks
 from benchmarks.adapters import URL_VARIABLE, Result
@@ -80,6 +82,18 @@ class DjangoProject:
 
     def enqueue(self, jobs: int) -> None:
         raise NotImplementedError
+
+    def pace(self, rate: float, jobs: int) -> None:
+        """Enqueue one by one, at random moments; note each commit."""
+        committed = marks.sent()
+
+        def note(instance: Any, **_: object) -> None:
+            committed.add(instance.number)
+
+        post_save.connect(note)
+        for number, seconds in enumerate(marks.random_pauses(rate, jobs)):
+            time.sleep(seconds)
+            self.table.objects.create(number=number)
 
     def span(self, rows: models.QuerySet[Any], start: str, end: str) -> Result:
         """The result by the finished rows' own timestamps."""

@@ -1,7 +1,8 @@
-"""A contestant, inside its own environment: python -m benchmarks.inside ADAPTER MODE VERB [JOBS].
+"""A contestant, inside its own environment: python -m benchmarks.inside ADAPTER MODE VERB [JOBS
+[RATE]].
 
-VERB: prepare, fill, work, watch, result or versions; of Django Tasks also enqueue, enqueue_many and
-aenqueue. The last line of the output is the answer in JSON.
+VERB: prepare, fill, work, watch, result or versions; where pick-up is measured also pace; of Django
+Tasks also enqueue, enqueue_many and aenqueue. The last line of the output is the answer in JSON.
 """
 
 import json
@@ -11,7 +12,7 @@ from dataclasses import asdict
 from importlib import import_module
 from typing import cast
 
-from benchmarks.adapters import WAYS, Adapter, TaskAdapter
+from benchmarks.adapters import WAYS, Adapter, PacedAdapter, TaskAdapter
 from benchmarks.marks import from_environment
 
 READY = "ready"
@@ -34,7 +35,7 @@ def watch(adapter: Adapter, jobs: int) -> float:
     return time.monotonic()
 
 
-def call(adapter: Adapter, verb: str, jobs: int) -> object:
+def call(adapter: Adapter, verb: str, jobs: int, rate: float) -> object:
     match verb:
         case "prepare":
             adapter.prepare()
@@ -42,6 +43,8 @@ def call(adapter: Adapter, verb: str, jobs: int) -> object:
             adapter.fill(jobs)
         case "work":
             adapter.work()
+        case "pace":
+            cast(PacedAdapter, adapter).pace(rate, jobs)
         case "watch":
             return watch(adapter, jobs)
         case "result":
@@ -55,9 +58,9 @@ def call(adapter: Adapter, verb: str, jobs: int) -> object:
     return None
 
 
-def main(name: str, mode: str, verb: str, jobs: str = "0") -> None:
+def main(name: str, mode: str, verb: str, jobs: str = "0", rate: str = "0") -> None:
     adapter: Adapter = import_module(f"benchmarks.adapters.{name}").Adapter(mode)
-    print(json.dumps(call(adapter, verb, int(jobs))))
+    print(json.dumps(call(adapter, verb, int(jobs), float(rate))))
 
 
 if __name__ == "__main__":

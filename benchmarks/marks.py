@@ -8,11 +8,14 @@ Standard library only: this runs in every contestant's environment.
 
 import mmap
 import os
+import random
 import time
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
 VARIABLE = "BENCH_MARKS"
+SENT_VARIABLE = "BENCH_SENT"  # the file for the moments of the producer's commits
 LETS_GO = "letting go"  # of Python's lock; the end of a mode's name
 TIME = 8  # bytes
 
@@ -57,6 +60,20 @@ class Marks:
 @cache
 def from_environment() -> Marks:
     return Marks(Path(os.environ[VARIABLE]))
+
+
+def sent() -> Marks:
+    """Of the producer's commits."""
+    return Marks(Path(os.environ[SENT_VARIABLE]))
+
+
+def random_pauses(rate: float, jobs: int) -> Iterator[float]:
+    """Seconds to wait before each job of so many a second, as independent users would send them;
+    the same moments for everybody."""
+    moments, due = random.Random(20), time.monotonic()
+    for _ in range(jobs):
+        due += moments.expovariate(rate)
+        yield max(0.0, due - time.monotonic())
 
 
 def mark(number: int) -> None:

@@ -1,4 +1,4 @@
-"""What the processes of one session use, as Linux tells."""
+"""What the processes of one session, or of a database, use, as Linux tells."""
 
 import os
 from collections.abc import Iterator
@@ -6,13 +6,21 @@ from pathlib import Path
 
 TICKS = os.sysconf("SC_CLK_TCK")
 PAGE = os.sysconf("SC_PAGE_SIZE")
-# Of /proc/PID/stat, after the name in brackets: the session, then the time in user and in kernel.
-SESSION, USER, KERNEL = 3, 11, 12
+# Of /proc/PID/stat, after the name in brackets: the parent, the session, the time in user and in
+# kernel.
+PARENT, SESSION, USER, KERNEL = 1, 3, 11, 12
 
 
 def cpu_seconds(session: int) -> dict[int, float]:
     """By pid, of all living processes."""
     return {pid: (int(f[USER]) + int(f[KERNEL])) / TICKS for pid, f in _living(session)}
+
+
+def cpu_seconds_of_server(server: int) -> float:
+    """Of a database's process and its children that live, in all."""
+    found = [fields for _, fields in _all() if int(fields[PARENT]) == server]
+    found += [fields] if (fields := _stat(Path(f"/proc/{server}"))) else []
+    return sum(int(one[USER]) + int(one[KERNEL]) for one in found) / TICKS
 
 
 def resident(session: int) -> dict[int, float]:
@@ -26,8 +34,12 @@ def names(session: int) -> dict[int, str]:
 
 
 def _living(session: int) -> Iterator[tuple[int, list[str]]]:
+    return (one for one in _all() if int(one[1][SESSION]) == session)
+
+
+def _all() -> Iterator[tuple[int, list[str]]]:
     for folder in Path("/proc").iterdir():
-        if folder.name.isdigit() and (fields := _stat(folder)) and int(fields[SESSION]) == session:
+        if folder.name.isdigit() and (fields := _stat(folder)):
             yield int(folder.name), fields
 
 

@@ -7,6 +7,7 @@ URL_VARIABLE = "BENCH_DATABASE_URL"
 WORKER_VARIABLE = "BENCH_WORKER"  # the number of a worker, from 0, where there are several
 TRACE_VARIABLE = "BENCH_TRACE"  # the file for the statements of a worker on SQLite
 BULK = 1000  # jobs that are enqueued together, where the queue can
+NAP_SECONDS = 0.005  # that a coroutine waits
 WARM = 20  # tasks that are enqueued before the clock starts: all is imported and connected
 WAYS = ("enqueue", "enqueue_many", "aenqueue")
 
@@ -44,6 +45,13 @@ class Adapter(Protocol):
 
     def versions(self) -> dict[str, str]:
         """Of the packages that matter, and of the server."""
+
+
+class PacedAdapter(Adapter, Protocol):
+    """What a contestant whose pick-up is measured offers, too."""
+
+    def pace(self, rate: float, jobs: int) -> None:
+        """Enqueue so many jobs, one by one and ``rate`` a second, and note each commit."""
 
 
 class TaskAdapter(Adapter, Protocol):

@@ -14,10 +14,11 @@ from pgqueuer.db import AsyncpgDriver
 from pgqueuer.models import Job
 from pgqueuer.queries import Queries
 
-from benchmarks.adapters import BULK, URL_VARIABLE, Timeless
-from benchmarks.marks import mark
+from benchmarks.adapters import BULK, NAP_SECONDS, URL_VARIABLE, Timeless
+from benchmarks.marks import mark, random_pauses, sent
 
-MODES: dict[str, dict[str, Any]] = {"default": {}, "best": {"batch_size": 250}}
+BEST = {"batch_size": 250}
+MODES: dict[str, dict[str, Any]] = {"default": {}, "best": BEST, "naps": BEST}
 T = TypeVar("T")
 
 
@@ -26,6 +27,7 @@ class Adapter(Timeless):
 
     def __init__(self, mode: str) -> None:
         self.options = MODES[mode]
+        self.job = nap if mode == "naps" else noop
 
     def prepare(self) -> None:
         async def install(connection: Any) -> None:
@@ -47,10 +49,20 @@ class Adapter(Timeless):
 
         connected(enqueue)
 
+    def pace(self, rate: float, jobs: int) -> None:
+        async def enqueue(connection: Any) -> None:
+            queries, committed = Queries(AsyncpgDriver(connection)), sent()
+            for number, seconds in enumerate(random_pauses(rate, jobs)):
+                await asyncio.sleep(seconds)
+                await queries.enqueue("noop", str(number).encode())
+                committed.add(number)
+
+        connected(enqueue)
+
     def work(self) -> None:
         async def run(connection: Any) -> None:
             queuer = PgQueuer.from_asyncpg_connection(connection)
-            queuer.entrypoint("noop")(noop)
+            queuer.entrypoint("noop")(self.job)
             asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, queuer.shutdown.set)
             await queuer.run(**self.options)
 
@@ -72,6 +84,11 @@ class Adapter(Timeless):
 
 async def noop(job: Job) -> None:
     mark(int(job.payload))
+
+
+async def nap(job: Job) -> None:
+    mark(int(job.payload))
+    await asyncio.sleep(NAP_SECONDS)
 
 
 def connected(work: Callable[[Any], Awaitable[T]]) -> T:

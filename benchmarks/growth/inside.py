@@ -3,12 +3,10 @@
 The last line of the output is the answer in JSON.
 """
 
-import os
 import signal
 import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from django.apps import apps
@@ -16,9 +14,8 @@ from django.db import connection, connections
 
 from benchmarks.adapters.growth import Adapter
 from benchmarks.growth import READY, rows
-from benchmarks.marks import Marks
+from benchmarks.marks import sent
 from benchmarks.measures import inside
-from benchmarks.measures.inside import SENT_VARIABLE
 from django_dbqueue.dialects import dialect_of
 from django_dbqueue.lifecycle import archive, promotion
 from django_dbqueue.lifecycle.claim import claim
@@ -139,14 +136,14 @@ def repeated(adapter: Adapter, step: Callable[[Table], int]) -> Found:
 
 def arrive(adapter: Adapter, rate: str, jobs: str) -> None:
     """Enqueue so many a second, in small transactions; note each commit."""
-    sent, number = Marks(Path(os.environ[SENT_VARIABLE])), 0
+    committed, number = sent(), 0
     began = time.monotonic()
     while number < int(jobs):
         due = min(int(jobs), int((time.monotonic() - began) * float(rate)))
         numbers = range(number, due)
         adapter.table.objects.enqueue_many({"number": one} for one in numbers)
         for one in numbers:
-            sent.add(one)
+            committed.add(one)
         number = due
         time.sleep(TURN)
 

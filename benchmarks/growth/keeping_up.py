@@ -16,9 +16,8 @@ from statistics import median, quantiles
 from benchmarks import stopwatch
 from benchmarks.contestants import ROOT, NoResult, end
 from benchmarks.growth import ARCHIVE_VARIABLE, PRUNE_VARIABLE
-from benchmarks.marks import Marks
+from benchmarks.marks import SENT_VARIABLE, Marks
 from benchmarks.measures import END, Place, wait_for
-from benchmarks.measures.inside import SENT_VARIABLE
 from benchmarks.stopwatch import VARIABLE
 
 MODE = "full, default"

@@ -24,6 +24,10 @@ def measure(place: Place) -> Iterator[Figure]:
         yield Figure(place.name, f"{label}: statements", asked, "per job")
         used = median(one.cpu for one in rounds)
         yield Figure(place.name, f"{label}: CPU of the workers", used, "µs per job")
+        if served := median(one.server for one in rounds):
+            yield Figure(place.name, f"{label}: CPU of the server", served, "µs per job")
+            cores = median(one.rate * (one.cpu + one.server) / 1e6 for one in rounds)
+            yield Figure(place.name, f"{label}: cores in use", cores, "cores")
         if workers > 1:
             ratio = rates[workers] / rates[1]
             yield Figure(place.name, f"{label} : by one", ratio, "x", at_least=LEAST)

@@ -1,12 +1,10 @@
 """In a Django project of its own: python -m benchmarks.measures.inside MODE VERB [NUMBER ...].
 
-VERB: fill, pace, enqueue, statements, stages, workers, prepare, empty, burst. The last line of the
-output is the answer in JSON.
+VERB: fill, pace, enqueue, statements, stages, workers, server, prepare, empty, burst. The last line
+of the output is the answer in JSON.
 """
 
 import json
-import os
-import random
 import sys
 import time
 from importlib import import_module
@@ -15,12 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from django.db import connection, transaction
-from django.db.models.signals import post_save
 
 from benchmarks.adapters.dbqueue import Adapter
-from benchmarks.marks import Marks
 
-SENT_VARIABLE = "BENCH_SENT"
 BULK = 1000
 NAMES = "queue, priority, status, attempts, crashes, losses, errors, number"
 
@@ -30,18 +25,8 @@ def fill(adapter: Adapter, jobs: str) -> None:
 
 
 def pace(adapter: Adapter, rate: str, jobs: str) -> None:
-    """Enqueue one by one, at random moments as independent users would; note each commit."""
-    sent = Marks(Path(os.environ[SENT_VARIABLE]))
-
-    def note(instance: Any, **_: object) -> None:
-        sent.add(instance.number)
-
-    post_save.connect(note)
-    moments, due = random.Random(20), time.monotonic()
-    for number in range(int(jobs)):
-        due += moments.expovariate(float(rate))
-        time.sleep(max(0.0, due - time.monotonic()))
-        adapter.table.objects.create(number=number)
+    """Enqueue one by one, at random moments; note each commit."""
+    adapter.pace(float(rate), int(jobs))
 
 
 def enqueue(adapter: Adapter, rounds: str, jobs: str) -> dict[str, list[float]]:
@@ -146,6 +131,18 @@ def workers(adapter: Adapter) -> int:
     return int(adapter.table._meta.apps.get_model("dbqueue.Worker").objects.count())
 
 
+def server(_: Adapter) -> int:
+    """The pid of the database's first process; 0 = it has none."""
+    if connection.vendor == "sqlite":
+        return 0
+    with connection.cursor() as cursor:
+        if connection.vendor == "mysql":
+            cursor.execute("SELECT @@pid_file")
+            return int(Path(cursor.fetchone()[0]).read_text())
+        cursor.execute("SELECT pg_read_file('postmaster.pid')")
+        return int(cursor.fetchone()[0].split()[0])
+
+
 def prepare(adapter: Adapter) -> None:
     adapter.prepare()
 
@@ -162,7 +159,9 @@ def burst(adapter: Adapter, jobs: str) -> float:
 
 
 LONG = (fill, pace, enqueue, statements, stages)
-VERBS: dict[str, Any] = {verb.__name__: verb for verb in (*LONG, workers, prepare, empty, burst)}
+VERBS: dict[str, Any] = {
+    verb.__name__: verb for verb in (*LONG, workers, server, prepare, empty, burst)
+}
 
 
 def main(made: type[Adapter], verbs: dict[str, Any], mode: str, verb: str, *arguments: str) -> None:

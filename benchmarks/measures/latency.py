@@ -4,9 +4,8 @@ import time
 from collections.abc import Iterator
 from statistics import quantiles
 
-from benchmarks.marks import Marks
+from benchmarks.marks import SENT_VARIABLE, Marks
 from benchmarks.measures import Figure, Place, wait_for
-from benchmarks.measures.inside import SENT_VARIABLE
 
 JOBS = {10: 300, 200: 2000}  # by the rate per second
 IDLE, AFTER_IDLE = 60.0, 3  # seconds; how many times, one after the other

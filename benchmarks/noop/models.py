@@ -1,10 +1,12 @@
 """The no-op job of django-dbqueue."""
 
+import asyncio
 import time
 
 from django.db import models
 
 from benchmarks import marks
+from benchmarks.adapters import NAP_SECONDS
 from django_dbqueue.models import Job
 
 
@@ -29,6 +31,19 @@ class Nap(Job):
     def run(self) -> None:
         time.sleep(0.02)
         marks.mark(self.number)
+
+
+class AsyncNap(Job):
+    """The same for a coroutine."""
+
+    number = models.IntegerField()
+
+    class Meta(Job.Meta):
+        pass
+
+    async def run(self) -> None:  # type: ignore[override]
+        marks.mark(self.number)
+        await asyncio.sleep(NAP_SECONDS)
 
 
 class Plain(models.Model):
