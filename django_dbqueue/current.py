@@ -34,6 +34,11 @@ class running:
         here.job = None
 
 
+def run_as_coroutine(job: Any) -> None:
+    """From here on, whatever has this context runs this job."""
+    _of_coroutine.set(job)
+
+
 @contextmanager
 def running_coroutine(job: Any) -> Iterator[None]:
     """While this lasts, this coroutine, and what it calls in other threads, runs this job."""

@@ -5,95 +5,33 @@ import logging
 import os
 import threading
 import time
+import traceback
 from collections import deque
 from contextlib import suppress
 from contextvars import Context, copy_context
+from functools import partial
+from queue import SimpleQueue
 from typing import Any
 
 from asgiref.sync import SyncToAsync, ThreadSensitiveContext, sync_to_async
 from django.core.exceptions import ObjectDoesNotExist
 
 from .. import events
-from ..current import running, running_coroutine
-from ..exceptions import TimeToRunExceeded
-from ..guard import THREAD_DIED, capture, exit_if_it_dies
+from ..current import running
+from ..guard import THREAD_DIED, capture, capture_all, exit_if_it_dies
 from ..lifecycle.results import NONE, results_of
-from .buffer import KILL_WITHIN, Buffer, GivenBack, Item, Outcome
+from .buffer import Buffer, GivenBack, Item, Outcome
 from .connections import CHECK_SECONDS, drop_dead_connections, reset_connections
-from .event_loop import JobLoop, JobThreads, UnderWay, under_way
+from .coroutine_run import CoroutineRun
+from .event_loop import JobLoop, JobThreads
 from .finisher import Finisher
 from .own_end import tell_of_own_end
 from .runner import Taker, explained
-from .shared_memory import SEPARATOR, CoroutineSlot, SharedMemory
+from .shared_memory import CoroutineSlot, SharedMemory
 
 logger = logging.getLogger("django_dbqueue")
 
-CANCEL_WITHIN = 2.0  # seconds for a job that is cancelled to end; then its child is killed
 THREADS_MAX = 32  # for what coroutines have done in threads, next to the one of Django's queries
-
-
-class CoroutineRun:
-    """One job on the loop, from its start to its outcome."""
-
-    def __init__(self, item: Item, slot: CoroutineSlot) -> None:
-        self.item = item
-        [self.job] = item.jobs
-        self.slot = slot
-        self.under_way = UnderWay(self.job, slot)
-        self.seconds = self.job.time_to_run or item.table.policy.time_to_run
-        self.started_at = self.deadline = 0.0
-        # All of it, and its own code, which alone can be cancelled.
-        self.life: asyncio.Task[None] | None = None
-        self.code: asyncio.Task[None] | None = None
-        self.cancelled_for: Exception | None = None
-
-    def start_clock(self, thread: int) -> None:
-        """Tell the supervisor what runs and until when; what starts late is late already."""
-        table, job = self.item.table, self.job
-        label = f"{table.connection.alias}{SEPARATOR}{table.label}{SEPARATOR}{job.claim_key}"
-        now = self.started_at = time.monotonic()
-        self.deadline = now + self.seconds
-        job.grace, job.restart_clock = KILL_WITHIN, self._restart_clock
-        self.slot.note_threads(0)
-        self.slot.start(label.encode(), now, self.deadline + CANCEL_WITHIN)
-        self.slot.runs_in(thread)
-
-    def _restart_clock(self) -> None:
-        self.deadline = time.monotonic() + self.seconds
-        self.slot.extend(self.deadline + CANCEL_WITHIN)
-
-    def cancel(self, reason: Exception) -> None:
-        if self.code is not None and self.cancelled_for is None and self.code.cancel():
-            self.cancelled_for = reason
-
-    async def run_its_code(self) -> Exception | None:
-        """``run()`` and all that it leaves under way; how it failed."""
-        end = events.running(self.item.table, [self.job])
-        error = await self._run_to_its_end()
-        end(error)
-        return error
-
-    async def _run_to_its_end(self) -> Exception | None:
-        loop = asyncio.get_running_loop()
-        alarm = loop.call_at(self.deadline, self._end_in_time)
-        self.code = loop.create_task(self.job.run())
-        await asyncio.wait([self.code])
-        alarm.cancel()
-        await self.under_way.end()
-        with capture() as run:
-            self.code.result()
-        if self.cancelled_for is not None:
-            # Whatever it made of that: it was not let to its end.
-            trace = None if run.error is None else run.error.__traceback__
-            return self.cancelled_for.with_traceback(trace)
-        return run.error
-
-    def _end_in_time(self) -> None:
-        if time.monotonic() < self.deadline:  # a touch has moved it
-            asyncio.get_running_loop().call_at(self.deadline, self._end_in_time)
-        else:
-            words = f"its time to run of {self.seconds:g} s was over and it was cancelled"
-            self.cancel(TimeToRunExceeded(words))
 
 
 class CoroutineRunner(Taker):
@@ -107,9 +45,12 @@ class CoroutineRunner(Taker):
     ) -> None:
         super().__init__("coroutines", buffer, finisher, shared, *given)
         self.runs: dict[int, CoroutineRun] = {}
+        # A slot is a place for a coroutine: those that were used, and how many were not yet.
+        self._slots: SimpleQueue[CoroutineSlot] = SimpleQueue()
         self._unused = count
-        self._slots: deque[CoroutineSlot] = deque()
-        self._others = threading.Semaphore(count - 1)
+        self._slot = self._free_slot()
+        # On their way to the loop.
+        self._starting: deque[CoroutineRun] = deque()
         self._is_cancelling = False
         self._is_ready = threading.Event()
         self._is_over = threading.Event()
@@ -118,6 +59,7 @@ class CoroutineRunner(Taker):
         self._loop: JobLoop
         self._thread: int
         self._last: asyncio.Event
+        self._none_left: asyncio.Event
 
     def in_hand(self) -> list[Item]:
         return [*super().in_hand(), *[run.item for run in list(self.runs.values())]]
@@ -158,23 +100,28 @@ class CoroutineRunner(Taker):
         if self.buffer.is_low:
             self.woken()
         if starts:
-            self._others.acquire()  # until there is a place for another one
+            self._slot = self._free_slot()
 
     def _start(self, item: Item) -> None:
         """Hand it to the loop."""
-        run = CoroutineRun(item, self._free_slot())
+        run = CoroutineRun(item, self._slot)
         run.start_clock(self._thread)
         self.runs[run.slot.number] = run
-        with running(run.job):
-            events.started(item.table, run.job)
-        reset_connections()
-        self._loop.call_soon_threadsafe(self._launch, run)
+        if events.started.receivers:
+            with running(run.job):
+                events.started(item.table, run.job)
+            reset_connections()
+        self._starting.append(run)
+        # Else the loop has been woken for those before it, and takes all that it finds.
+        if len(self._starting) == 1:
+            self._loop.call_soon_threadsafe(self._launch_all)
 
     def _free_slot(self) -> CoroutineSlot:
-        if self._slots:
-            return self._slots.pop()
-        self._unused -= 1
-        return self.shared.coroutine_slot(self._unused)
+        """Once there is one."""
+        if self._unused and self._slots.empty():
+            self._unused -= 1
+            return self.shared.coroutine_slot(self._unused)
+        return self._slots.get()
 
     # In the thread of the loop
 
@@ -186,7 +133,8 @@ class CoroutineRunner(Taker):
         """Until nothing more is to come and all have ended."""
         loop = asyncio.get_running_loop()
         assert isinstance(loop, JobLoop), "it is the runner's own"
-        self._loop, self._thread, self._last = loop, threading.get_ident(), asyncio.Event()
+        self._loop, self._thread = loop, threading.get_ident()
+        self._last, self._none_left = asyncio.Event(), asyncio.Event()
         loop.set_default_executor(
             JobThreads(THREADS_MAX, "coroutine-calls", keeps_connections=False)
         )
@@ -196,8 +144,8 @@ class CoroutineRunner(Taker):
             self._context = copy_context()
             self._is_ready.set()
             await self._last.wait()
-            while tasks := [run.life for run in self.runs.values() if run.life is not None]:
-                await asyncio.wait(tasks)
+            if self.runs:
+                await self._none_left.wait()
             queries.close()
 
     def _cancel_all(self) -> None:
@@ -206,53 +154,74 @@ class CoroutineRunner(Taker):
         for run in list(self.runs.values()):
             run.cancel(GivenBack())
 
+    def _launch_all(self) -> None:
+        while self._starting:
+            self._launch(self._starting.popleft())
+
     def _launch(self, run: CoroutineRun) -> None:
+        if self._is_cancelling:
+            self.finisher.put(run.outcome(GivenBack()))
+            self._forget(run)
+            return
         context = self._context.copy()
-        context.run(under_way.set, run.under_way)
-        run.life = self._loop.create_task(self._life(run), context=context)
-        run.life.add_done_callback(_exit_if_it_died)
+        code = context.run(run.begin, self._loop, context)
+        code.add_done_callback(partial(self._code_has_ended, run), context=context)
 
-    async def _life(self, run: CoroutineRun) -> None:
-        with running_coroutine(run.job):
-            error: Exception | None = GivenBack()
-            if not self._is_cancelling:
-                error = await run.run_its_code()
-            outcome = await self._outcome(run, error)
-            run.slot.finish()
-            if run.item.turn is not None:
-                run.item.turn.end()
-            run.job.restart_clock = None  # the slot may be another job's soon
-            if not run.job.holds_claim():
-                tell = sync_to_async(tell_of_own_end)
-                await tell(outcome.table, run.job, outcome.seconds)
-            elif outcome.table.policy.finish == "each":
-                await sync_to_async(self.finisher.write_now)(outcome)
-            else:
-                self.finisher.put(outcome)
-        # In this order: what is under way and in nobody's hand is between two.
-        del self.runs[run.slot.number]
-        self._slots.append(run.slot)
-        self.buffer.done[1] += 1
-        self._others.release()
+    def _code_has_ended(self, run: CoroutineRun, _code: "asyncio.Task[None]") -> None:
+        with capture_all() as look:
+            self._end(run)
+        if look.error is not None:
+            _exit(look.error)
 
-    async def _outcome(self, run: CoroutineRun, error: Exception | None) -> Outcome:
-        item, job, results = run.item, run.job, NONE
+    def _end(self, run: CoroutineRun) -> None:
+        error = run.error()
+        if run.ends_at_once(error):
+            run.tell_of_end(error)
+            self.finisher.put(run.outcome(error))
+            self._forget(run)
+        else:
+            run.rest = asyncio.Task(self._end_slowly(run, error), loop=self._loop)
+            run.rest.add_done_callback(_exit_if_it_died)
+
+    async def _end_slowly(self, run: CoroutineRun, error: Exception | None) -> None:
+        await run.under_way.end()
+        run.tell_of_end(error)
+        table, job, results = run.item.table, run.job, NONE
         if isinstance(error, ObjectDoesNotExist):
             error = await sync_to_async(explained)([job], error)
-        elif error is None and item.table.policy.results:
+        elif error is None and table.policy.results:
             # What a column cannot hold is the run's own failure, not its finisher's.
             with capture() as look:
-                look_up = sync_to_async(lambda: results_of(item.table.on_this_thread(), job))
+                look_up = sync_to_async(lambda: results_of(table.on_this_thread(), job))
                 results = await look_up()
             error = look.error
-        seconds = time.monotonic() - run.started_at
-        outcome = Outcome(item.table, item.owner, job, error, seconds, item.ends_claim)
+        outcome = run.outcome(error)
         outcome.results = results
-        return outcome
+        if not job.holds_claim():
+            await sync_to_async(tell_of_own_end)(table, job, outcome.seconds)
+        elif table.policy.finish == "each":
+            await sync_to_async(self.finisher.write_now)(outcome)
+        else:
+            self.finisher.put(outcome)
+        self._forget(run)
+
+    def _forget(self, run: CoroutineRun) -> None:
+        # In this order: what is under way and in nobody's hand is between two.
+        del self.runs[run.slot.number]
+        self.buffer.done[1] += 1
+        self._slots.put(run.slot)
+        if self._last.is_set() and not self.runs:
+            self._none_left.set()
 
 
 def _exit_if_it_died(task: "asyncio.Task[None]") -> None:
-    """By our own fault: its job would count as running for ever."""
-    if task.cancelled() or task.exception() is not None:
-        task.print_stack()
-        os._exit(THREAD_DIED)
+    with capture_all() as look:
+        task.result()
+    if look.error is not None:
+        _exit(look.error)
+
+
+def _exit(fault: Exception) -> None:
+    """By our own fault a job would count as running for ever."""
+    traceback.print_exception(fault)
+    os._exit(THREAD_DIED)

@@ -1,7 +1,8 @@
 """Mutants of what runs jobs that are coroutines."""
 
-COROUTINES, LOOP, MEMORY = (
+COROUTINES, RUN, LOOP, MEMORY = (
     "worker/coroutines.py",
+    "worker/coroutine_run.py",
     "worker/event_loop.py",
     "worker/shared_memory.py",
 )
@@ -9,13 +10,13 @@ CHANNEL, CLAIMERS = "worker/channel.py", "worker/claimers.py"
 
 MUTANTS = [
     (
-        COROUTINES,
+        RUN,
         "            self.cancel(TimeToRunExceeded(words))",
         "            pass",
         "a coroutine over its time to run is not cancelled",
     ),
     (
-        COROUTINES,
+        RUN,
         "        self.deadline = time.monotonic() + self.seconds\n",
         "",
         "a touch does not keep a coroutine from being cancelled",
@@ -34,15 +35,39 @@ MUTANTS = [
     ),
     (
         COROUTINES,
-        "            self._others.acquire()",
-        "            pass",
+        "        return self._slots.get()",
+        "        return self.shared.coroutine_slot(0)",
         "more coroutines run at once than may",
     ),
     (
         COROUTINES,
-        "        await self.under_way.end()\n",
+        "        await run.under_way.end()\n",
         "",
         "what a coroutine leaves under way goes on without it",
+    ),
+    (
+        RUN,
+        " or left.tasks or left.calls",
+        "",
+        "what a coroutine leaves under way is not waited for",
+    ),
+    (
+        RUN,
+        ' or policy.finish == "each"',
+        "",
+        "a coroutine that is to be committed at once waits for others",
+    ),
+    (
+        RUN,
+        "        return not (takes_time or is_gone) and self.job.holds_claim()",
+        "        return not (takes_time or is_gone)",
+        "a coroutine that has ended by itself ends twice",
+    ),
+    (
+        RUN,
+        "(takes_time or is_gone)",
+        "takes_time",
+        "a coroutine whose row is gone is tried again",
     ),
     (
         LOOP,

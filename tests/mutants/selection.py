@@ -87,7 +87,7 @@ FILES = {
     + "worker/assignments worker/suspects worker/stop_and_go worker/crashes lifecycle/broken_rows",
     "worker/channel.py": SUPERVISOR + "worker/coroutines",
     "worker/claimers.py": CHILD + "worker/holding_claims worker/coroutines",
-    "worker/coroutines.py": "worker/coroutines",
+    "worker/coroutine": "worker/coroutines",
     "worker/event_loop.py": "worker/coroutines",
     "worker/agent.py": SUPERVISOR + "monitor/workers_command worker/unknown_tables worker/logs",
     "worker/agents.py": SUPERVISOR + "worker/silent_database",

@@ -2,8 +2,10 @@
 
 import asyncio
 import ctypes
+import gc
 import os
 import signal
+import sys
 import time
 from contextvars import ContextVar
 from pathlib import Path
@@ -16,12 +18,15 @@ from django_dbqueue.current import current_job
 from django_dbqueue.models import Job
 
 from .faults import Logged, wait_for_gate
+from .orphans import Person, loose
 
 seen: ContextVar[int] = ContextVar("seen", default=0)
 
 
 class Fetched(Logged):
     """Notes its start, waits for ``seconds``, does what ``action`` says, and notes its end."""
+
+    sitter = loose(models.ForeignKey, Person, db_constraint=False)
 
     class Meta(Logged.Meta):
         pass
@@ -44,6 +49,13 @@ class Fetched(Logged):
 
     async def do_fail(self) -> None:
         raise LookupError("nothing was fetched")
+
+    async def do_look_at_sitter(self) -> None:
+        await Person.objects.aget(pk=self.sitter_id or 0)
+
+    async def do_look_at_python(self) -> None:
+        self.text = f"{sys.getswitchinterval():g} {gc.get_threshold()[0]}"
+        await self.asave()
 
     async def do_exit(self) -> None:
         raise SystemExit(7)

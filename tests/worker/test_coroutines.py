@@ -2,15 +2,20 @@
 
 import os
 import signal
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from django.utils import timezone
 
+from django_dbqueue.lifecycle.table import table_of
 from django_dbqueue.states import Status
 from django_dbqueue.testing import InlineWorker
-from tests.kit.jobs import fresh
+from django_dbqueue.worker.buffer import Item
+from django_dbqueue.worker.coroutine_run import CoroutineRun
+from django_dbqueue.worker.shared_memory import SharedMemory
+from tests.kit.jobs import claimed, fresh
 from tests.kit.processes import QUICK, skip_where_coverage_is_measured, worker
 from tests.kit.run_log import count, runs
 from tests.kit.waiting import wait_until
@@ -107,6 +112,7 @@ def test_a_job_ends_as_its_code_does_and_sees_itself_alone(database_url, log):
     looks = fetched(log, 5, action="look")
     [saved] = fetched(log, action="orm", text="written")
     [left] = fetched(log, action="leave_a_task")
+    [orphan] = fetched(log, action="look_at_sitter", sitter_id=404)
     [each] = [FetchedEach.objects.create(text="fit")]
     unfit = FetchedEach.objects.create(text="unfit")
     served = "queueapp.Fetched", "queueapp.FetchedEach"
@@ -116,6 +122,8 @@ def test_a_job_ends_as_its_code_does_and_sees_itself_alone(database_url, log):
     assert "do_fail" in fresh(failed).errors[0]["traceback"]
     assert [fresh(job).last_error for job in exited] == ["Exited: it raised SystemExit(7)"] * 2
     assert "CancelledError" in fresh(cancelled).last_error
+    assert fresh(orphan).last_error == "person 404 does not exist any more"
+    assert fresh(orphan).status == Status.BURIED
     assert all_done([*good, *looks, saved, left])
     assert {fresh(job).text for job in looks} == {"0 0 True"}
     assert fresh(saved).text == "written, seen and saved"
@@ -123,6 +131,19 @@ def test_a_job_ends_as_its_code_does_and_sees_itself_alone(database_url, log):
     assert (fresh(each).answer, fresh(each).status) == ({"text": "fit"}, Status.DONE)
     assert (fresh(unfit).status, len(fresh(unfit).errors)) == (Status.BURIED, 1)
     assert "died" not in process.stderr
+    assert "may run twice" not in process.stderr  # of those that have ended themselves
+
+
+@pytest.mark.parametrize(
+    ("policy", "at_once"),
+    [({}, True), ({"finish": "each"}, False), ({"results": ("text",)}, False)],
+)
+def test_one_whose_end_asks_a_database_does_not_keep_the_loop_waiting(policy, at_once):
+    table, job = table_of(Fetched, "default"), claimed(Fetched)
+    table = replace(table, policy=replace(table.policy, **policy))
+    slot = SharedMemory(1, coroutines=1).coroutine_slot(0)
+    run = CoroutineRun(Item(table, job.claim_owner, [job], 0.0, 0), slot)
+    assert run.ends_at_once(None) == at_once
 
 
 def test_the_copy_of_one_that_forks_ends_with_it(database_url, log):
