@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from django.db import connection, connections
+from django.db import connection
 from django.test.utils import setup_databases, teardown_databases
 
 from tests.kit import selection
-from tests.kit.connections import clean_database
+from tests.kit.connections import clean_database, leave_alone
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -69,7 +69,7 @@ def django_db_setup(
         config = setup_databases(verbosity=0, interactive=False, keepdb=keep)
     yield
     with django_db_blocker.unblock():
-        connections.close_all()
+        leave_alone([database.settings_dict["NAME"] for database, *_ in config])
         teardown_databases(config, verbosity=0, keepdb=keep)
 
 

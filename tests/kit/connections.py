@@ -1,5 +1,6 @@
 """Connections to the test database, and what a test leaves behind on them and in the tables."""
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -11,6 +12,7 @@ from django.db.models import Model
 
 from django_dbqueue.dialects import dialect_of
 from django_dbqueue.metrics import recorder
+from django_dbqueue.worker.session import close_left_behind
 
 # What outlives its statement on a connection. Django begins SQLite's transactions by a BEGIN: there
 # the connection tells whether one is left open.
@@ -28,6 +30,31 @@ def other_connection() -> Any:
     copy = connections["default"].copy()
     copy.settings_dict = connections["default"].settings_dict
     return copy
+
+
+def leave_alone(names: list[str]) -> None:
+    """Close what this process has opened to these databases, and wait until nobody else has them
+    open: PostgreSQL drops none that is in use, and a killed process may be in a statement."""
+    connections.close_all()
+    close_left_behind()
+    if connection.vendor != "postgresql":
+        return
+    deadline = time.monotonic() + 30
+    while found := _sessions(names):
+        assert time.monotonic() < deadline, f"not left alone: {found}"
+        time.sleep(0.1)
+    connections.close_all()
+
+
+def _sessions(names: list[str]) -> list[Any]:
+    """Of others."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT pid, application_name, client_addr, state, state_change, query FROM "
+            "pg_stat_activity WHERE datname = ANY(%s) AND pid <> pg_backend_pid()",
+            [names],
+        )
+        return list(cursor.fetchall())
 
 
 @contextmanager
