@@ -96,7 +96,7 @@ def test_a_growing_worker_runs_as_many_as_it_is_told(database_url, log, option, 
 def test_queues_have_children_of_their_own(database_url, log):
     """And one that others are given has not kept what it had fetched."""
     balanced = ("--processes", "2", "--balance", "auto")
-    notes(40, queue="slow", seconds=0.3)
+    notes(400, queue="slow", seconds=0.3)  # more than it runs until then
     with growing(database_url, *balanced) as process:
         wait_until(lambda: Note.objects.done().exists())
         notes(1, queue="quick")
