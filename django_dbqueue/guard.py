@@ -7,7 +7,7 @@ import traceback
 from collections.abc import Callable
 from functools import partial
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import Any, Self, TypeVar
 
 from .current import workers_own
 from .exceptions import DBQueueError
@@ -140,10 +140,15 @@ def guarded(turn: Callable[[], float | None]) -> float:
 def exit_if_it_dies(thread: Callable[[], None]) -> None:
     """Do the work of a thread that its process cannot do without: by our own fault it may die, but
     a process that goes on without it would look alive and do nothing."""
+    with workers_own():
+        exit_if_it_fails(thread)
+
+
+def exit_if_it_fails(step: Callable[..., object], *given: Any) -> None:
+    """The same for a step after which a job would count as running for ever."""
     has_ended = False
     try:
-        with workers_own():
-            thread()
+        step(*given)
         has_ended = True
     finally:
         if not has_ended:

@@ -267,16 +267,16 @@ def run_child(
     signal.signal(signal.SIGTERM, stop)
     job_signals.send(signals.worker_started, Worker)
     connections.close_all()
-    tune_interpreter(options)
+    tune_interpreter(len(consumer.runners))
     consumer.run(control)
     job_signals.send(signals.worker_stopped, Worker)
     shared.exit_status = shared.exit_status or ExitStatus.ASKED
     return 0
 
 
-def tune_interpreter(options: Options) -> None:
-    """For a child's threads, and for what they make."""
-    if options.threads + options.coroutines == 1:
+def tune_interpreter(runners: int) -> None:
+    """For a child with so many threads that run jobs."""
+    if runners == 1:
         # Else a job keeps what is claimed next, and what is to be recorded, waiting for 5 ms. With
         # several runners, jobs that only compute would be 5 % slower for it.
         sys.setswitchinterval(min(SWITCH_SECONDS, sys.getswitchinterval()))

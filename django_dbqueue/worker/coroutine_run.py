@@ -11,7 +11,7 @@ from ..current import run_as_coroutine
 from ..exceptions import TimeToRunExceeded
 from ..guard import error_of
 from .buffer import KILL_WITHIN, Item, Outcome
-from .event_loop import JobLoop, UnderWay, under_way
+from .event_loop import JobLoop, LifeTask, UnderWay, under_way
 from .shared_memory import SEPARATOR, CoroutineSlot
 
 CANCEL_WITHIN = 2.0  # seconds for a job that is cancelled to end; then its child is killed
@@ -31,8 +31,10 @@ class CoroutineRun:
         self.code: asyncio.Task[None] | None = None
         self.rest: asyncio.Task[None] | None = None
         self.cancelled_for: Exception | None = None
-        self._alarm: asyncio.TimerHandle
+        # Of the job alone: what has begun in it has to end in it.
+        self.context: Context
         self.tell_of_end: events.End
+        self._alarm: asyncio.TimerHandle
 
     def start_clock(self, thread: int) -> None:
         """Tell the supervisor what runs and until when; what starts late is late already."""
@@ -55,12 +57,12 @@ class CoroutineRun:
 
     def begin(self, loop: JobLoop, context: Context) -> "asyncio.Task[None]":
         """Its code, as a task; called in this context, which is its own."""
+        self.context = context
         under_way.set(self.under_way)
         run_as_coroutine(self.job)
         self.tell_of_end = events.running(self.item.table, [self.job])
         self._alarm = loop.call_at(self.deadline, self._end_in_time)
-        # Not by the loop's own way, which would note it among what the job has begun.
-        self.code = asyncio.Task(self._run(), loop=loop, context=context)
+        self.code = LifeTask(self._run(), loop=loop, owner=self.under_way, context=context)
         return self.code
 
     async def _run(self) -> None:

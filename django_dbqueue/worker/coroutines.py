@@ -2,10 +2,8 @@
 
 import asyncio
 import logging
-import os
 import threading
 import time
-import traceback
 from collections import deque
 from contextlib import suppress
 from contextvars import Context, copy_context
@@ -18,12 +16,12 @@ from django.core.exceptions import ObjectDoesNotExist
 
 from .. import events
 from ..current import running
-from ..guard import THREAD_DIED, capture, capture_all, exit_if_it_dies
+from ..guard import capture, exit_if_it_dies, exit_if_it_fails
 from ..lifecycle.results import NONE, results_of
 from .buffer import Buffer, GivenBack, Item, Outcome
 from .connections import CHECK_SECONDS, drop_dead_connections, reset_connections
 from .coroutine_run import CoroutineRun
-from .event_loop import JobLoop, JobThreads
+from .event_loop import JobLoop, JobThreads, LifeTask
 from .finisher import Finisher
 from .own_end import tell_of_own_end
 from .runner import Taker, explained
@@ -126,8 +124,10 @@ class CoroutineRunner(Taker):
     # In the thread of the loop
 
     def _run_loop(self) -> None:
-        with asyncio.Runner(loop_factory=lambda: JobLoop(self.shared)) as runner:
-            runner.run(self._serve())
+        runner = asyncio.Runner(loop_factory=lambda: JobLoop(self.shared))
+        # No block: where this fails the process ends, before any job's code would be cancelled.
+        runner.run(self._serve())
+        runner.close()
 
     async def _serve(self) -> None:
         """Until nothing more is to come and all have ended."""
@@ -156,7 +156,7 @@ class CoroutineRunner(Taker):
 
     def _launch_all(self) -> None:
         while self._starting:
-            self._launch(self._starting.popleft())
+            exit_if_it_fails(self._launch, self._starting.popleft())
 
     def _launch(self, run: CoroutineRun) -> None:
         if self._is_cancelling:
@@ -168,10 +168,8 @@ class CoroutineRunner(Taker):
         code.add_done_callback(partial(self._code_has_ended, run), context=context)
 
     def _code_has_ended(self, run: CoroutineRun, _code: "asyncio.Task[None]") -> None:
-        with capture_all() as look:
-            self._end(run)
-        if look.error is not None:
-            _exit(look.error)
+        # After what the job itself wants to be called then, which may begin something.
+        self._loop.call_soon(exit_if_it_fails, self._end, run, context=run.context)
 
     def _end(self, run: CoroutineRun) -> None:
         error = run.error()
@@ -180,8 +178,9 @@ class CoroutineRunner(Taker):
             self.finisher.put(run.outcome(error))
             self._forget(run)
         else:
-            run.rest = asyncio.Task(self._end_slowly(run, error), loop=self._loop)
-            run.rest.add_done_callback(_exit_if_it_died)
+            rest = self._end_slowly(run, error)
+            run.rest = LifeTask(rest, loop=self._loop, context=run.context)
+            run.rest.add_done_callback(_exit_if_it_died, context=self._context)
 
     async def _end_slowly(self, run: CoroutineRun, error: Exception | None) -> None:
         await run.under_way.end()
@@ -215,13 +214,4 @@ class CoroutineRunner(Taker):
 
 
 def _exit_if_it_died(task: "asyncio.Task[None]") -> None:
-    with capture_all() as look:
-        task.result()
-    if look.error is not None:
-        _exit(look.error)
-
-
-def _exit(fault: Exception) -> None:
-    """By our own fault a job would count as running for ever."""
-    traceback.print_exception(fault)
-    os._exit(THREAD_DIED)
+    exit_if_it_fails(task.result)

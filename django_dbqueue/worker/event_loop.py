@@ -116,15 +116,36 @@ def _stack_of_the_job(thread: int) -> str:
     return "".join(traceback.format_list(stack[ours[0] + 1 if ours else 0 :]))
 
 
+class LifeTask(asyncio.Task[None]):
+    """What a job's life, or all of them, depend on: no other job's code can cancel it."""
+
+    def __init__(
+        self,
+        coroutine: Coroutine[Any, Any, None],
+        *,
+        loop: JobLoop,
+        owner: UnderWay | None = None,
+        **given: Any,
+    ) -> None:
+        super().__init__(coroutine, loop=loop, **given)
+        self._job_loop, self._owner = loop, owner
+
+    def cancel(self, msg: Any = None) -> bool:
+        turn = self._job_loop.turn
+        is_others = turn is not None and turn[0] is not self._owner
+        return not is_others and super().cancel(msg)
+
+
 def _make_task(
-    loop: asyncio.AbstractEventLoop, coroutine: Coroutine[Any, Any, Any], **given: Any
+    loop: JobLoop, coroutine: Coroutine[Any, Any, Any], **given: Any
 ) -> "asyncio.Task[Any]":
     """A task that is known to belong to the job that makes it."""
-    task = asyncio.Task(coroutine, loop=loop, **given)
     mine = under_way.get()
-    if mine is not None:
-        mine.tasks.add(task)
-        task.add_done_callback(mine.tasks.discard)
+    if mine is None:
+        return LifeTask(coroutine, loop=loop, **given)
+    task = asyncio.Task(coroutine, loop=loop, **given)
+    mine.tasks.add(task)
+    task.add_done_callback(mine.tasks.discard)
     return task
 
 

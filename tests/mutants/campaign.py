@@ -67,7 +67,9 @@ class Campaign:
         ]
         for done in as_completed(doing):
             done.result()
-        self.tests, _ = baseline.look_up(self.record, wanted)
+        self.tests, missing = baseline.look_up(self.record, wanted)
+        if missing:
+            raise baseline.NotGreen("The project was changed meanwhile: run it in a copy.")
 
     def _with_copy(self, do):
         copy = self._free.get()

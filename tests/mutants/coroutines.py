@@ -48,8 +48,32 @@ MUTANTS = [
     (
         RUN,
         " or left.tasks or left.calls",
-        "",
-        "what a coroutine leaves under way is not waited for",
+        " or left.calls",
+        "a task that a coroutine leaves is not waited for",
+    ),
+    (
+        RUN,
+        " or left.tasks or left.calls",
+        " or left.tasks",
+        "a thread that a coroutine leaves is not waited for",
+    ),
+    (
+        COROUTINES,
+        "self._loop.call_soon(exit_if_it_fails, self._end, run, context=run.context)",
+        "exit_if_it_fails(self._end, run)",
+        "what a coroutine begins as it ends goes on without it",
+    ),
+    (
+        COROUTINES,
+        "LifeTask(rest, loop=self._loop, context=run.context)",
+        "LifeTask(rest, loop=self._loop)",
+        "a trace of a coroutine ends elsewhere than it has begun",
+    ),
+    (
+        COROUTINES,
+        "        if self._is_cancelling:\n",
+        "        if not self._none_left:\n",
+        "coroutines begin though they are to be given back",
     ),
     (
         RUN,
@@ -68,6 +92,12 @@ MUTANTS = [
         "(takes_time or is_gone)",
         "takes_time",
         "a coroutine whose row is gone is tried again",
+    ),
+    (
+        LOOP,
+        "        return not is_others and super().cancel(msg)",
+        "        return super().cancel(msg)",
+        "a coroutine cancels all others",
     ),
     (
         LOOP,

@@ -87,11 +87,12 @@ FILES = {
     + "worker/assignments worker/suspects worker/stop_and_go worker/crashes lifecycle/broken_rows",
     "worker/channel.py": SUPERVISOR + "worker/coroutines",
     "worker/claimers.py": CHILD + "worker/holding_claims worker/coroutines",
-    "worker/coroutine": "worker/coroutines",
+    "worker/coroutine": "worker/coroutines integrations/tracing",
     "worker/event_loop.py": "worker/coroutines",
     "worker/agent.py": SUPERVISOR + "monitor/workers_command worker/unknown_tables worker/logs",
     "worker/agents.py": SUPERVISOR + "worker/silent_database",
-    "worker/consumer.py": CHILD + "worker/stop_and_go worker/abandoned worker/term",
+    "worker/consumer.py": CHILD
+    + "worker/stop_and_go worker/abandoned worker/term worker/interpreter",
     "worker/finisher.py": CHILD
     + (
         "lifecycle/broken_rows metrics/recorder worker/logs lifecycle/results "

@@ -11,6 +11,13 @@ RECONCILE, WAITING = "worker/reconcile.py", "worker/waiting_suspects.py"
 SUSPECTS, SACRIFICE = "lifecycle/suspects.py", "worker/sacrifice.py"
 
 MUTANTS = [
+    (CONSUMER, "    if runners == 1:", "    if True:", "many runners take turns as often as one"),
+    (
+        CONSUMER,
+        "        gc.set_threshold(GARBAGE_THRESHOLD, *others)",
+        "        pass",
+        "a child collects garbage again and again",
+    ),
     (
         CLAIMER,
         "                self.give_back()\n                pause = RECHECK_SECONDS",

@@ -120,6 +120,20 @@ class Fetched(Logged):
         self.left = asyncio.create_task(self.do_clean_up())
         await asyncio.sleep(0)
 
+    async def do_begin_late(self) -> None:
+        """Something, once it has ended."""
+
+        def begin(_: object) -> None:
+            self.left = asyncio.create_task(self.do_clean_up())
+
+        task = asyncio.current_task()
+        assert task is not None
+        task.add_done_callback(begin)
+
+    async def do_cancel_all(self) -> None:
+        for task in asyncio.all_tasks():
+            task.cancel()
+
     async def do_look(self) -> None:
         """Where another job of the same loop would show up."""
         before = seen.get()
@@ -154,6 +168,9 @@ class Fetched(Logged):
 
     async def do_complete(self) -> None:
         await sync_to_async(self.complete)()
+
+    async def do_release(self) -> None:
+        await sync_to_async(self.release)(delay=3600)
 
     async def do_kill(self) -> None:
         os.kill(os.getpid(), signal.SIGKILL)

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 
+from asgiref.sync import sync_to_async
 from django.db import models
 
 from django_dbqueue.backoff import Fixed
@@ -57,6 +58,8 @@ class WatchedCoroutine(Traced, Job):
             await asyncio.sleep(0.01)
         note(self.number)
         act(self.action, self.number)
+        if self.action == "complete":
+            await sync_to_async(self.complete)()
 
 
 def act(action: str, number: int) -> None:

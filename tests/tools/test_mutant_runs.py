@@ -110,6 +110,15 @@ def test_a_run_goes_on_from_its_record_even_if_that_ends_in_the_middle_of_a_line
     assert verdicts[0] == verdicts[1]
 
 
+def test_a_project_that_changes_meanwhile_judges_no_mutant(tmp_path, monkeypatch):
+    """Its tests are not known any more: without any, every mutant would survive."""
+    monkeypatch.setattr(baseline, "measure", lambda *_, **__: None)
+    record = Record(tmp_path / "record.jsonl")
+    asked = Campaign(1, record, lambda _: ["tests/worker/test_jitter.py"])
+    with asked as campaign, pytest.raises(NotGreen, match="was changed meanwhile"):
+        campaign.run([MUTANT])
+
+
 # --- which tests, and in which order --------------------------------------------------------------
 
 

@@ -1,7 +1,9 @@
 """Many coroutines at once on the event loop of a child, and what is promised of any job."""
 
+import asyncio
 import os
 import signal
+from contextvars import copy_context
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -14,6 +16,7 @@ from django_dbqueue.states import Status
 from django_dbqueue.testing import InlineWorker
 from django_dbqueue.worker.buffer import Item
 from django_dbqueue.worker.coroutine_run import CoroutineRun
+from django_dbqueue.worker.event_loop import JobLoop
 from django_dbqueue.worker.shared_memory import SharedMemory
 from tests.kit.jobs import claimed, fresh
 from tests.kit.processes import QUICK, skip_where_coverage_is_measured, worker
@@ -51,6 +54,13 @@ def wait_for(log, event, number):
 def all_done(jobs):
     keys = [job.pk for job in jobs]
     return Fetched.objects.done().filter(pk__in=keys).count() == len(keys)
+
+
+def run_of(job, **policy):
+    table = table_of(Fetched, "default")
+    table = replace(table, policy=replace(table.policy, **policy))
+    slot = SharedMemory(1, coroutines=1).coroutine_slot(0)
+    return CoroutineRun(Item(table, job.claim_owner, [job], 0.0, 0), slot)
 
 
 # --- at once --------------------------------------------------------------------------------------
@@ -111,7 +121,7 @@ def test_a_job_ends_as_its_code_does_and_sees_itself_alone(database_url, log):
     good = [*fetched(log, action="complete"), *fetched(log, action="kill", expires_at=past)]
     looks = fetched(log, 5, action="look")
     [saved] = fetched(log, action="orm", text="written")
-    [left] = fetched(log, action="leave_a_task")
+    [released] = fetched(log, action="release")
     [orphan] = fetched(log, action="look_at_sitter", sitter_id=404)
     [each] = [FetchedEach.objects.create(text="fit")]
     unfit = FetchedEach.objects.create(text="unfit")
@@ -124,14 +134,32 @@ def test_a_job_ends_as_its_code_does_and_sees_itself_alone(database_url, log):
     assert "CancelledError" in fresh(cancelled).last_error
     assert fresh(orphan).last_error == "person 404 does not exist any more"
     assert fresh(orphan).status == Status.BURIED
-    assert all_done([*good, *looks, saved, left])
+    assert fresh(released).status == Status.DELAYED
+    assert all_done([*good, *looks, saved])
     assert {fresh(job).text for job in looks} == {"0 0 True"}
     assert fresh(saved).text == "written, seen and saved"
-    assert count(log, "cleaned") == 1  # the task that was left has ended with its job
     assert (fresh(each).answer, fresh(each).status) == ({"text": "fit"}, Status.DONE)
     assert (fresh(unfit).status, len(fresh(unfit).errors)) == (Status.BURIED, 1)
     assert "died" not in process.stderr
     assert "may run twice" not in process.stderr  # of those that have ended themselves
+
+
+@pytest.mark.parametrize("action", ["leave_a_task", "begin_late"])
+def test_what_a_job_has_begun_ends_with_it(database_url, log, action):
+    [job] = fetched(log, action=action)
+    with worker(database_url, "queueapp.Fetched", "--coroutines", "5"):
+        wait_until(lambda: all_done([job]))
+        assert count(log, "cleaned") == 1
+
+
+def test_one_whose_code_cannot_be_called_fails():
+    job = claimed(Fetched)
+    job.run = lambda needed: needed
+    with asyncio.Runner(loop_factory=lambda: JobLoop(SharedMemory(1, coroutines=1))) as runner:
+        one, context = run_of(job), copy_context()
+        code = context.run(one.begin, runner.get_loop(), context)
+        runner.run(asyncio.wait_for(asyncio.wait([code]), 10))
+    assert isinstance(one.error(), TypeError)
 
 
 @pytest.mark.parametrize(
@@ -139,11 +167,7 @@ def test_a_job_ends_as_its_code_does_and_sees_itself_alone(database_url, log):
     [({}, True), ({"finish": "each"}, False), ({"results": ("text",)}, False)],
 )
 def test_one_whose_end_asks_a_database_does_not_keep_the_loop_waiting(policy, at_once):
-    table, job = table_of(Fetched, "default"), claimed(Fetched)
-    table = replace(table, policy=replace(table.policy, **policy))
-    slot = SharedMemory(1, coroutines=1).coroutine_slot(0)
-    run = CoroutineRun(Item(table, job.claim_owner, [job], 0.0, 0), slot)
-    assert run.ends_at_once(None) == at_once
+    assert run_of(claimed(Fetched), **policy).ends_at_once(None) == at_once
 
 
 def test_the_copy_of_one_that_forks_ends_with_it(database_url, log):
@@ -172,6 +196,19 @@ def test_a_worker_in_the_tests_own_process_runs_them_one_by_one(log, settings):
     with InlineWorker("queueapp.fetched") as inline:
         assert inline.run() == 3
     assert {fresh(job).text for job in looks} == {"0 0 True"}
+
+
+def test_one_that_cancels_all_tasks_cancels_itself_alone(database_url, log):
+    waiting = at_gate(log, 5)
+    with worker(database_url, "queueapp.Fetched", "--coroutines", "9") as process:
+        wait_for(log, "start", 5)
+        [one] = fetched(log, action="cancel_all")
+        wait_until(lambda: fresh(one).status == Status.DELAYED)
+        open_gate(log)
+        wait_until(lambda: all_done(waiting))
+        assert len(process.children()) == 1
+    assert "CancelledError" in fresh(one).last_error
+    assert {len(found) for found in runs(log).values()} == {1}
 
 
 # --- time to run ----------------------------------------------------------------------------------
@@ -277,6 +314,21 @@ def test_one_that_kills_its_process_while_it_waits_is_buried_in_the_end(database
         wait_until(lambda: fresh(killer).status == Status.BURIED)
     job = fresh(killer)
     assert (job.crashes, job.losses, len(runs(log)[job.pk])) == (3, 2, 5)
+
+
+def test_on_term_those_that_have_not_begun_are_given_back(database_url, log):
+    """The loop was held up when they were handed to it."""
+    [holder] = fetched(log, action="block", text="6")
+    served = "queueapp.Fetched", "--coroutines", "8", "--shutdown-timeout", "1"
+    with worker(database_url, *served) as process:
+        wait_for(log, "start", 1)
+        waiting = fetched(log, 3)
+        wait_until(lambda: all(fresh(job).status == Status.CLAIMED for job in waiting))
+        process.send(signal.SIGTERM)
+        process.end(60)
+    assert set(runs(log)) == {holder.pk}
+    assert [(fresh(job).status, fresh(job).attempts) for job in waiting] == [(Status.READY, 0)] * 3
+    assert [charge(job) for job in waiting] == [UNCHARGED] * 3
 
 
 def test_on_term_they_may_end_and_what_does_not_is_cancelled_and_given_back(database_url, log):
