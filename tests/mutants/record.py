@@ -57,7 +57,8 @@ def _lines(path):
 def key_of(what, files, root=ROOT):
     """Of something that was found out with these test files."""
     names = [*COMMON, *sorted(files)]
-    parts = [json.dumps(what), *(_hash_of(root, name) for name in names)]
+    # Files with helpers have one hash together.
+    parts = [json.dumps([what, names]), *(_hash_of(root, name) for name in names)]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:20]
 
 

@@ -205,6 +205,14 @@ def test_what_was_found_out_with_other_tests_or_another_package_counts_no_more(t
     assert len(keys) == 5
 
 
+def test_files_that_share_helpers_are_told_apart(tmp_path):
+    for path in ("tests/worker/test_x.py", "tests/worker/test_y.py", "tests/worker/helper.py"):
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text("1")
+    keys = {key_of("x", [f"tests/worker/test_{name}.py"], tmp_path) for name in "xy"}
+    assert len(keys) == 2
+
+
 def test_what_else_is_in_the_project_does_not_matter_not_even_the_record_itself(tmp_path):
     for path in ("tests/worker/test_x.py", "django_dbqueue/x.py", "setup.cfg", "manage.py"):
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
