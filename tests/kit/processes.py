@@ -75,7 +75,10 @@ class Process:
 
     def _forked(self) -> list[int]:
         path = Path(f"/proc/{self.pid}/task/{self.pid}/children")
-        return [int(pid) for pid in path.read_text().split()] if path.exists() else []
+        try:
+            return [int(pid) for pid in path.read_text().split()]
+        except (FileNotFoundError, ProcessLookupError):
+            return []  # it has ended
 
     def send(self, number: int) -> None:
         """Nothing happens where it has ended, like ``Popen.send_signal``."""
@@ -84,9 +87,7 @@ class Process:
 
     def send_group(self, number: int) -> None:
         """To all of its processes; a child that runs suspects is in a group of its own."""
-        forked: list[int] = []
-        with suppress(ProcessLookupError):
-            forked = self._forked()
+        forked = self._forked()
         os.killpg(self.pid, number)
         for pid in forked:
             with suppress(ProcessLookupError):
