@@ -251,8 +251,11 @@ class Route:
 
 
 def children(pid: int) -> list[int]:
-    path = Path(f"/proc/{pid}/task/{pid}/children")
-    return [int(child) for child in path.read_text().split()] if path.exists() else []
+    try:
+        found = Path(f"/proc/{pid}/task/{pid}/children").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return []  # it has ended
+    return [int(child) for child in found.split()]
 
 
 def kill_group(pid: int) -> None:
