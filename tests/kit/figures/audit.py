@@ -133,12 +133,25 @@ def counts(model: type[Job]) -> dict[Place, int]:
     return {(name, str(queue), int(status)): int(jobs) for queue, status, jobs in found}
 
 
+@dataclass(frozen=True)
+class End:
+    """Of a claim: how, and whose it was."""
+
+    at: int
+    table: str
+    queue: str
+    how: str
+    failure: str
+    worker: str
+    by_crash: bool
+
+
 @dataclass
 class Ends:
-    """When claims ended, by queue table, queue, how, and kind of failure; all sorted."""
+    """When claims ended, by queue table, queue, how, and kind of failure; all in their order."""
 
     at: dict[tuple[str, str, str, str], list[int]] = field(default_factory=dict)
-    by_owner: list[tuple[int, str, str, str, str, str, bool]] = field(default_factory=list)
+    all: list[End] = field(default_factory=list)
 
     @classmethod
     def read(cls) -> "Ends":
@@ -149,9 +162,13 @@ class Ends:
         )
         for at, table, queue, how, failure, owner, by_crash in run(sql):
             kind = "" if how == "completed" else str(failure)
-            ends.at.setdefault((table, queue, how, kind), []).append(int(at))
-            ends.by_owner.append((int(at), table, queue, how, kind, owner, bool(by_crash)))
+            worker = owner.partition(".")[0]
+            ends.add(End(int(at), table, queue, how, kind, worker, bool(by_crash)))
         return ends
+
+    def add(self, end: End) -> None:
+        self.at.setdefault((end.table, end.queue, end.how, end.failure), []).append(end.at)
+        self.all.append(end)
 
     def count(self, since: int, until: int, **wanted: Any) -> int:
         """``table``, ``queue``, ``how`` (one or some) and ``failure`` narrow it down."""

@@ -17,8 +17,8 @@ DEAD = {"silent", "stopped"}
 
 
 class FleetJudge:
-    def __init__(self, ledger: Ledger, truth: Truth, fleet: Fleet) -> None:
-        self.ledger, self.truth, self.fleet = ledger, truth, fleet
+    def __init__(self, ledger: Ledger, truth: Truth, fleet: Fleet, began: int) -> None:
+        self.ledger, self.truth, self.fleet, self.began = ledger, truth, fleet, began
 
     def judge(self, document: dict[str, Any]) -> None:
         self.workers(document["workers"])
@@ -26,7 +26,7 @@ class FleetJudge:
         running = document["running"]
         for slot in running:
             if slot["table"] in self.truth.tables:
-                self.slot(slot, self.truth.since - int(beats[slot["worker"]] * SECOND))
+                self.slot(slot, int(beats[slot["worker"]] * SECOND))
         told = sum(one["running"] for one in document["workers"] if one["state"] not in DEAD)
         self.ledger.equal("running", len(running) + document["more_running"], told, "in all")
         slots = sum(one["slots"] for one in document["workers"] if one["state"] == "alive")
@@ -53,14 +53,12 @@ class FleetJudge:
             elif at < self.truth.since - STARTS and not self.truth.is_quiet:
                 self.ledger.hold("workers", "alive" in found, f"{pid} lives: {found}")
 
-    def slot(self, slot: dict[str, Any], beat_at: int) -> None:
+    def slot(self, slot: dict[str, Any], age: int) -> None:
         """At the beat its claim was held, or had just ended."""
         spans = list(self._claims(slot))
-        is_right = any(
-            begin <= beat_at + BY_THE_WAY and (end is None or end >= beat_at - BY_THE_WAY)
-            for begin, end in spans
-        )
-        of_what = f"{slot['table']} {slot['key']} at {beat_at}: claims {spans}"
+        first, last = self.began - age - BY_THE_WAY, self.truth.until - age + BY_THE_WAY
+        is_right = any(begin <= last and (end is None or end >= first) for begin, end in spans)
+        of_what = f"{slot['table']} {slot['key']} from {first} to {last}: claims {spans}"
         self.ledger.hold("runs now", is_right, of_what)
 
     def _claims(self, slot: dict[str, Any]) -> Iterator[tuple[int, int | None]]:

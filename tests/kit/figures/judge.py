@@ -2,7 +2,7 @@
 
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -13,6 +13,7 @@ from django_dbqueue.models.minute import SUMS
 from django_dbqueue.states import Status
 from tests.kit.figures.audit import (
     SECOND,
+    End,
     Ends,
     Place,
     bounds_at,
@@ -72,23 +73,31 @@ class Truth:
         self.counts: dict[Place, int] = {}
         for model in self.models:
             self.counts |= counts(model)
-        self.ends = Ends.read()
+        self.ends, self.at_risk = Ends.read(), Ends()
+        for end in self._unwritten():
+            self.at_risk.add(end)
+
+    def _unwritten(self) -> Iterator[End]:
+        """Of those who died within some seconds."""
+        died: dict[str, list[int]] = {}
+        for kill in self.kills:
+            died.setdefault(kill.worker, []).append(kill.at)
+        for end in self.ends.all:
+            if end.by_crash:
+                died.setdefault(end.worker, []).append(end.at)
+        moments = {worker: sorted(found) for worker, found in died.items()}
+        whole = sorted(kill.at for kill in self.kills if kill.whole)
+        for end in self.ends.all:
+            # Who reaped it, and died, the row does not say.
+            by_reaper = whole if end.by_crash or end.how != "completed" else []
+            for found in (moments.get(end.worker, []), by_reaper):
+                if _has_one(found, end.at - SECOND, end.at + SLACK + SECOND):
+                    yield end
+                    break
 
     def lost(self, how: Sequence[str], **wanted: Any) -> int:
         """How many ends at the most only those knew who were killed before they wrote."""
-        found = 0
-        whole = [kill.at for kill in self.kills if kill.whole]
-        crashed = [(row[0], row[5].partition(".")[0]) for row in self.ends.by_owner if row[-1]]
-        died = [*((kill.at, kill.worker) for kill in self.kills), *crashed]
-        for at, table, queue, ending, failure, owner, by_crash in self.ends.by_owner:
-            known = {"table": table, "queue": queue, "failure": failure}
-            if ending not in how or any(known[name] != one for name, one in wanted.items()):
-                continue
-            killed = [moment for moment, worker in died if owner.startswith(worker)]
-            # Who reaped it, and died, the row does not say.
-            moments = killed + (whole if by_crash or how != ("completed",) else [])
-            found += any(at - SECOND <= moment <= at + SLACK + SECOND for moment in moments)
-        return found
+        return self.at_risk.count(0, self.until or now(), how=how, **wanted)
 
     @property
     def turned(self) -> bool:
@@ -105,10 +114,11 @@ class Truth:
 
 
 class Judge:
-    """Holds one document, as ``queues.json`` has it, against the truth."""
+    """Holds one document, as ``queues.json`` has it, against the truth; it was made between
+    ``began``, by the database's clock, and the truth's ``until``."""
 
-    def __init__(self, ledger: Ledger, truth: Truth) -> None:
-        self.ledger, self.truth = ledger, truth
+    def __init__(self, ledger: Ledger, truth: Truth, began: int) -> None:
+        self.ledger, self.truth, self.began = ledger, truth, began
 
     def judge(self, document: dict[str, Any]) -> None:
         self.queues(document["queues"])
@@ -116,7 +126,7 @@ class Judge:
             self.endings(one)
             self.due(one)
             self.oldest(one)
-        self.minutes(document["last_hour"])
+        self.minutes(document["last_hour"], _moment(document) // MINUTE)
         for one in self._ours(document["failures"]):
             self.failure(one)
         self.all_failures(document)
@@ -150,9 +160,9 @@ class Judge:
         elif age is None:
             self.ledger.equal("jobs, now", shown, real, str(place))
         else:
-            began = self.truth.until - int(age * SECOND)
-            since = began - STATEMENT
-            until = min(self.truth.until, self._end_of_count(place[0], began) + STATEMENT)
+            since = self.began - int(age * SECOND) - STATEMENT
+            end = self._end_of_count(place[0], self.truth.until - int(age * SECOND))
+            until = min(self.truth.until, end + STATEMENT)
             bounds = bounds_at(self.truth.counts, moves_since(since), since, until)
             least, most = bounds.get(place, (0, 0))
             self.ledger.within("jobs, as of their age", shown, least, most, str(place))
@@ -202,9 +212,8 @@ class Judge:
         # Of those of one priority it is the one with the lowest key, made next to others.
         self.ledger.within("oldest waits", shown, round(least - 1, 1), most + 0.1, of_what)
 
-    def minutes(self, lanes: dict[str, list[float]]) -> None:
+    def minutes(self, lanes: dict[str, list[float]], last: int) -> None:
         """What is written by the end of a minute had ended by then, and lately."""
-        last = self.truth.until // MINUTE
         for lane, how in (("done", ENDINGS["completed"]), ("failed", ENDINGS["failed"])):
             lost, sum_of_them = self.truth.lost(how), 0.0
             first = (last - 59) * MINUTE
@@ -256,8 +265,16 @@ class Judge:
         self.ledger.equal("due, later", due["later"], later, label)
 
 
+def _has_one(moments: Sequence[int], since: int, until: int) -> bool:
+    return bisect_left(moments, since) < bisect_right(moments, until)
+
+
 def _micros(moment: datetime) -> int:
     return int(moment.timestamp() * SECOND)
+
+
+def _moment(document: dict[str, Any]) -> int:
+    return _micros(datetime.fromisoformat(document["at"]["default"]))
 
 
 def truth_of(
