@@ -70,12 +70,6 @@ MUTANTS = [
         "a trace of a coroutine ends elsewhere than it has begun",
     ),
     (
-        COROUTINES,
-        "        if self._is_cancelling:\n",
-        "        if not self._none_left:\n",
-        "coroutines begin though they are to be given back",
-    ),
-    (
         RUN,
         ' or policy.finish == "each"',
         "",
