@@ -79,7 +79,7 @@ class Chrome:
         )
         session = self.people.cookie_of(role)
         profile.add_cookies([{"name": "sessionid", "value": session, "url": self.address}])
-        profile.set_default_timeout(8_000)
+        profile.set_default_timeout(20_000)
         profile.on("console", self._on_console)
         profile.on("weberror", lambda it: self.problems.append(f"error: {it.error}"))
         profile.on("requestfailed", self._on_failed)

@@ -52,7 +52,7 @@ def write(copy, text, name=MINE):
     (copy.folder / name).write_text(text)
 
 
-def step(*names, seconds=60, are_shaky=False):
+def step(*names, seconds=180, are_shaky=False):
     return [Step([f"{MINE}::{name}" for name in names], seconds, are_shaky)]
 
 

@@ -80,6 +80,9 @@ def test_a_second_signal_stops_at_once_and_charges_nothing(database_url, log):
         wait_until(lambda: "stopping" in process.stderr)
         process.send(signal.SIGTERM)
         assert process.end() == 0
+    if fresh(job).status == Status.CLAIMED:  # a busy machine: who misses the worker gives it back
+        with worker(database_url, "queueapp.Kept", **QUICK):
+            wait_until(lambda: fresh(job).status != Status.CLAIMED)
     back = fresh(job)
     assert (back.status, back.attempts, back.crashes) == (Status.READY, 0, 0)
 
