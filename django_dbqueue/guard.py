@@ -145,7 +145,7 @@ def exit_if_it_dies(thread: Callable[[], None]) -> None:
 
 
 def exit_if_it_fails(step: Callable[..., object], *given: Any) -> None:
-    """The same for a step after which a job would count as running for ever."""
+    """The same for one step: where it failed, a job would count as running for ever."""
     has_ended = False
     try:
         step(*given)

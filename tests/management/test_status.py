@@ -1,16 +1,22 @@
 """``dbqueue status``: a verdict, what is wrong, exit codes, colours, and ``--watch``."""
 
+import json
 import signal
 import sys
 from datetime import timedelta
+from typing import Any
 
 import pytest
+from django.db.models import QuerySet
 from django.utils import timezone
 
+from django_dbqueue.fields import DbNow
 from django_dbqueue.management import colours
 from django_dbqueue.management.colours import is_coloured
 from django_dbqueue.management.status import show
-from tests.kit.command_line import as_json, dbqueue, fails
+from django_dbqueue.metrics import numbers
+from django_dbqueue.states import Status
+from tests.kit.command_line import as_json, dbqueue, fails, status
 from tests.kit.failures import NO_PAPER, count, failed
 from tests.kit.jobs import done, overwrite
 from tests.kit.lost_connection import lose_connection
@@ -35,6 +41,16 @@ def test_where_all_is_well_one_sentence_says_so():
 def test_jobs_that_are_done_and_that_no_worker_has_counted_yet_are_not_denied():
     done()
     assert "no job waits, runs or has failed in any queue table" in dbqueue("status")
+
+
+def test_a_queue_that_may_have_jobs_which_nobody_has_counted_yet_is_listed(monkeypatch):
+    """As the page lists it: where very many are buried, not all are counted at each look."""
+    monkeypatch.setattr(numbers, "FEW", 3)
+    kind = {"status": Status.BURIED, "failed_at": DbNow(), "finished_at": DbNow()}
+    rows: Any = QuerySet(Note)
+    rows.bulk_create([Note(queue=name, **kind) for name in ["a"] * 9 + ["default"]])
+    listed = {one["queue"]: one["at_least"] for one in json.loads(status("--json"))["queues"]}
+    assert "buried" in listed["default"]
 
 
 def test_an_urgent_alarm_ends_it_with_1_and_is_told_with_what_to_do():

@@ -91,11 +91,7 @@ def spread(found: Overview) -> list[tuple[tuple[str, str], list[QueueOverview]]]
 
 
 def in_use(found: Overview) -> list[QueueOverview]:
-    return [
-        one
-        for one in found.queues
-        if any(one.counts.values()) or one.paused or one.hour.completed or one.hour.failed
-    ]
+    return [one for one in found.queues if not one.is_idle]
 
 
 def working(found: Overview) -> int:
