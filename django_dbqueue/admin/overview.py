@@ -173,12 +173,15 @@ def summary(found: Overview) -> list[tuple[str, str, str, str]]:
     }
     lines = []
     for name, states in SUMMED.items():
-        total = sum_of(one.count(status) for one in found.queues for status in states)
+        counts = [one.count(status) for one in found.queues for status in states]
+        counts += [one.counts[status] for one in found.others for status in states]
+        total = sum_of(counts)
         lines.append((name, words[name], total.text, total.age))
     living = sum(one.lives and bool(one.serves) for one in found.workers)
-    rate = number(sum(one.hour.rate_out for one in found.queues))
+    rate = sum(one.hour.rate_out for one in found.queues)
+    rate += sum(one.rate_out for one in found.others)
     return [
         *lines,
         ("workers", _("living workers"), number(living), ""),
-        ("rate", _("jobs per minute"), rate, ""),
+        ("rate", _("jobs per minute"), number(rate), ""),
     ]

@@ -1,6 +1,6 @@
 """The rows of the table of queues on the first page."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isinf
 from typing import Any
 
@@ -14,8 +14,10 @@ from django.utils.translation import gettext_lazy, ngettext
 
 from ..conf import conf
 from ..fields import check_name
+from ..metrics.numbers import Count
 from ..metrics.time_series import Quantiles
 from ..monitor.alerts import pause_with_scope
+from ..monitor.many_queues import OtherQueues
 from ..monitor.overview import Overview, QueueOverview
 from ..states import Status
 from ..texts.wording import duration, state_word
@@ -82,12 +84,25 @@ class Group:
     title: str
     url: str
     rows: list[Row]
+    others: "Others | None"
     problem: str
-    is_cut: bool
 
     @property
     def is_idle(self) -> bool:
-        return not self.problem and all(row.queue.is_idle for row in self.rows)
+        return not self.problem and not self.others and all(row.queue.is_idle for row in self.rows)
+
+
+@dataclass(frozen=True)
+class Others:
+    """The queues of a table that are not shown, in one line."""
+
+    name: str
+    cells: list[Cell]
+    oldest: str
+    rate_out: str
+    done: str
+    failed: str
+    is_paused: bool
 
 
 def groups(found: Overview, site: AdminSite, request: HttpRequest) -> list[Group]:
@@ -105,11 +120,24 @@ def groups(found: Overview, site: AdminSite, request: HttpRequest) -> list[Group
             title=str(models[label]._meta.verbose_name_plural),
             url=list_url(site, request, models[label], **query_of(models[label], places[label][2])),
             rows=[_row(one, site, request) for one in queues],
+            others=next((_others(one) for one in found.others if one.title == label), None),
             problem=found.problems.get(label, ""),
-            is_cut=label in found.cut,
         )
         for label, queues in by_table.items()
     ]
+
+
+def _others(one: OtherQueues) -> Others:
+    attempts = one.completed + one.failed
+    return Others(
+        name=one.named,
+        cells=[_plain_cell(one.counts[status], status) for status in SHOWN],
+        oldest="" if one.oldest_seconds is None else duration(max(0.0, one.oldest_seconds)),
+        rate_out=number(one.rate_out),
+        done=number(one.completed),
+        failed=percent(one.failed / attempts) if attempts else "",
+        is_paused=one.is_paused,
+    )
 
 
 def _row(one: QueueOverview, site: AdminSite, request: HttpRequest) -> Row:
@@ -156,11 +184,14 @@ def _slowest(times: Quantiles | None) -> str:
 
 def _cell(one: QueueOverview, status: Status, site: AdminSite, request: HttpRequest) -> Cell:
     counted = one.count(status)
-    text = "?" if counted.is_at_least and not counted.number else counted.text
     url = jobs_url(one, status, site, request) if counted.number else ""
+    return replace(_plain_cell(counted, status), url=url, below=_below(one, status))
+
+
+def _plain_cell(counted: Count, status: Status) -> Cell:
+    text = "?" if counted.is_at_least and not counted.number else counted.text
     title = str(NOT_KNOWN) if counted.is_at_least else ""
-    word = state_word(status.label)
-    return Cell(status.label, word, text, title, url, counted.age, _below(one, status))
+    return Cell(status.label, state_word(status.label), text, title, "", counted.age)
 
 
 def jobs_url(one: QueueOverview, status: Status, site: AdminSite, request: HttpRequest) -> str:

@@ -1,12 +1,14 @@
 """What is ready in a queue table: how many jobs of a queue, and for how long the first ones are."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from ..states import CLAIMABLE
 from .execute import rows
 from .keys import HAS_KEY
 from .table import Table
+
+QUEUES_MAX = 100  # of one statement
 
 
 class Head(NamedTuple):
@@ -38,6 +40,22 @@ def heads_by_priority(table: Table, queue: str, most: int) -> Iterator[Head]:
         [(priority, key, age, is_keyed)] = found
         last = [priority]
         yield Head(priority, key, None if age is None else float(age), bool(is_keyed))
+
+
+def head_ages(table: Table, queues: Sequence[str]) -> dict[str, float]:
+    """For how many seconds the first ready job of each queue waits, where it has one."""
+    place, age = table.dialect.placeholder, f"-{table.dialect.seconds_until('created_at')}"
+    found: dict[str, float] = {}
+    for start in range(0, len(queues), QUEUES_MAX):
+        chunk = queues[start : start + QUEUES_MAX]
+        parts = (
+            f"SELECT * FROM (SELECT queue, {age} AS seconds FROM {table.name} WHERE {CLAIMABLE} "
+            f"AND queue = {place(name)} ORDER BY priority, {table.pk} LIMIT 1) AS queue{number}"
+            for number, name in enumerate(chunk)
+        )
+        for name, seconds in rows(table.connection, " UNION ALL ".join(parts), chunk):
+            found[str(name)] = float(seconds or 0)
+    return found
 
 
 def count_ready(table: Table, queue: str, most: int) -> int:

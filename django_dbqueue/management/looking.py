@@ -21,6 +21,9 @@ def look_at(tables: Sequence[Served]) -> tuple[Overview, Failures]:
             one.place == (queue.database, queue.table) and one.means(queue.queue) for one in tables
         )
     ]
+    # Of those that are not shown nobody knows which are meant, but where all of them are.
+    whole = {one.place for one in tables if one.wanted == () and not one.left_out}
+    found.others = [one for one in found.others if (one.database, one.table) in whole]
     return found, failures_of(tables, found)
 
 

@@ -55,11 +55,12 @@ def _parked_by_queue(table: Table, most: int) -> dict[str, int]:
 
 
 def due_by_queue(table: Table, most: int) -> dict[str, int]:
-    """The delayed jobs whose time has come, by queue; of ``most`` at most."""
+    """The delayed jobs whose time has come, by queue; where the sum is over ``most``, there are
+    more, and the count of each is that of some of them."""
     is_due = table.dialect.is_past("retry_at")
     sql = (
         f"SELECT queue, COUNT(*) FROM (SELECT queue FROM {table.name} WHERE {PROMOTABLE} "
-        f"AND retry_at IS NOT NULL AND {is_due} ORDER BY retry_at LIMIT {most}) AS capped "
+        f"AND retry_at IS NOT NULL AND {is_due} ORDER BY retry_at LIMIT {most + 1}) AS capped "
         "GROUP BY queue"
     )
     return {str(queue): int(count) for queue, count in rows(table.connection, sql, [])}
@@ -140,7 +141,7 @@ class Due:
 
 
 def due_and_since(table: Table, most: int) -> dict[str, Due]:
-    """As ``due_by_queue``, with the age of the oldest."""
+    """Those of the delayed jobs whose time has come, ``most`` at most."""
     age = f"-{table.dialect.seconds_until('MIN(retry_at)')}"
     sql = (
         f"SELECT queue, COUNT(*), {age} FROM (SELECT queue, retry_at FROM {table.name} "

@@ -141,6 +141,14 @@ class Numbers:
             seen = self.most
         return self.stored.count(status, seen, queue)
 
+    def about(self, queue: str) -> int:
+        """How many jobs of a queue are known of, without another statement."""
+        found = 0
+        for status, by_queue in self.seen.items():
+            counted = 0 if self.is_whole(status) else self.stored.jobs.get((status, queue), 0)
+            found += max(counted, by_queue.get(queue, 0))
+        return found
+
     def total(self, status: Status) -> Count:
         """Of all queues."""
         if self.is_whole(status):

@@ -33,6 +33,7 @@ def document(seen: Glance, *, sees_workers: bool) -> dict[str, Any]:
         "verdict": _verdict(seen.verdict, sees_workers=sees_workers),
         "queues": [_queue(one) for one in found.queues],
         "more_queues": found.cut,
+        "other_queues": [one.as_dict() for one in found.others],
         "last_hour": {lane: _minutes(seen, lane) for lane in LANES},
         "failures": [_failure(one) for one in seen.failures.groups],
         **(workers if sees_workers else dict.fromkeys(workers)),
@@ -71,6 +72,7 @@ def _queue(one: QueueOverview) -> dict[str, Any]:
             status.label: round(seconds, 1) for status, seconds in one.seconds_ago.items()
         },
         "due": one.due,
+        "due_at_least": one.due_at_least,
         "oldest_seconds": one.oldest_seconds,
         "late_after_seconds": conf["LATE_AFTER"],
         "waited_p95_seconds": one.waited and round(one.waited.p95, 4),

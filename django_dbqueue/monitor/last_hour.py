@@ -10,9 +10,10 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from ..fields import DbNow
+from ..metrics.time_series import Hour
 from ..models import Queue
 from ..models.queue import ALL
-from .overview import Overview, QueueOverview
+from .overview import Overview
 from .worker_list import ListedWorker, age_of
 
 MINUTES = 60
@@ -30,8 +31,7 @@ class Band:
     name: str
     values: dict[str, list[float]] = field(default_factory=dict)
 
-    def add(self, queue: QueueOverview) -> None:
-        hour = queue.hour
+    def add(self, hour: Hour) -> None:
         for lane, more in (
             ("in", hour.in_per_minute),
             ("done", hour.per_minute),
@@ -71,27 +71,29 @@ def last_hour_of(found: Overview, pauses: Sequence[Mark]) -> LastHour:
     marks = [*_marks_of_workers(found.workers), *pauses]
     # A hand may have written a moment that is to come, or PostgreSQL's infinity.
     lately = [mark for mark in marks if abs(mark.seconds) < MINUTES * 60]
-    return LastHour(bands(found.queues), sorted(lately, key=lambda mark: mark.seconds))
+    return LastHour(bands(found), sorted(lately, key=lambda mark: mark.seconds))
 
 
-def bands(queues: Sequence[QueueOverview]) -> list[Band]:
+def bands(found: Overview) -> list[Band]:
     """Of the queues in which something happened, the busiest first."""
-    busy = [one for one in queues if one.hour.completed + one.hour.failed or one.hour.backlogs]
-    busy.sort(key=lambda one: -(one.hour.completed + one.hour.failed))
+    hours = [(one.title, one.queue, one.hour) for one in found.queues]
+    hours += [(one.title, *its) for one in found.others for its in one.hours.items()]
+    busy = [one for one in hours if one[2].completed + one[2].failed or one[2].backlogs]
+    busy.sort(key=lambda one: -(one[2].completed + one[2].failed))
     is_many = len(busy) > QUEUES_MAX + 1  # one more has a place instead of "others"
     named, others = (busy[:QUEUES_MAX], busy[QUEUES_MAX:]) if is_many else (busy, [])
-    found = []
-    for one in named:
-        band = Band(f"{one.title}, {one.queue}")  # names alone
-        band.add(one)
-        found.append(band)
+    drawn = []
+    for title, queue, hour in named:
+        band = Band(f"{title}, {queue}")  # names alone
+        band.add(hour)
+        drawn.append(band)
     if others:
         name = ngettext("%(number)s other", "%(number)s others", len(others))
         rest = Band(name % {"number": len(others)})
-        for one in others:
-            rest.add(one)
-        found.append(rest)
-    return found
+        for _title, _queue, hour in others:
+            rest.add(hour)
+        drawn.append(rest)
+    return drawn
 
 
 def _marks_of_workers(workers: Sequence[ListedWorker]) -> Iterator[Mark]:

@@ -1,7 +1,7 @@
 """Every queue of every queue table at a glance: what waits, how fast it goes, what is wrong."""
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf
 
@@ -14,6 +14,7 @@ from ..exceptions import first_line
 from ..lifecycle.limiter import base_of, limiter_of
 from ..lifecycle.limits import limits_of
 from ..lifecycle.table import Table, table_of
+from ..metrics.counting import OPEN, PARTS
 from ..metrics.counts import QUEUES_MAX, due_by_queue, oldest_ready
 from ..metrics.numbers import Count, Numbers, sum_of
 from ..metrics.time_series import Hour, Quantiles, last_hour
@@ -22,11 +23,12 @@ from ..models.queue import ALL
 from ..states import Status
 from ..texts.wording import rate_word
 from ..worker.served import Served, all_served
+from .many_queues import ManyQueues, OtherQueues
 from .report import busy_queues, known_queues
 from .worker_list import ListedWorker, list_workers
 
 NOT_ENDED = frozenset({Status.READY, Status.DELAYED, Status.CLAIMED})
-SHOWN = (Status.READY, Status.CLAIMED, Status.DELAYED, Status.BURIED)
+SHOWN = PARTS[OPEN]
 DUE_MAX = 1_000  # jobs of a table
 # Names among the problems: the same in all languages, as they are compared.
 DATABASE, WHAT_RUNS = "database ", "what runs"
@@ -45,6 +47,7 @@ class QueueOverview:
     at_least: set[Status] = field(default_factory=set)
     seconds_ago: dict[Status, float] = field(default_factory=dict)
     due: int = 0  # of the delayed jobs
+    due_at_least: bool = False
     oldest_seconds: float | None = None
     oldest_has_key: bool = False  # it may have waited for its concurrency key
     hour: Hour = field(default_factory=Hour)
@@ -90,7 +93,7 @@ class QueueOverview:
         than goes out; None where that is not known."""
         waiting = self.counts.get(Status.READY, 0) + self.due
         rate_in = self.hour.rate_in
-        if not waiting or rate_in is None or self.paused is not None:
+        if not waiting or rate_in is None or self.paused is not None or self.due_at_least:
             return None
         shrinks = self.hour.rate_out - rate_in
         return 60 * waiting / shrinks if shrinks > 0 else inf
@@ -114,14 +117,19 @@ UNDER_WAY: dict[str, Callable[[Table], list[str]]] = {}
 
 @dataclass
 class Overview:
-    """``problems``: by database or table, why it could not be asked; ``cut``: the tables that have
-    more queues than are here; ``under_way``: by table, how far some jobs are that say so."""
+    """``others``: of the tables that have more queues than are here; ``problems``: by database or
+    table, why it could not be asked; ``under_way``: by table, how far some jobs are that say so."""
 
     queues: list[QueueOverview] = field(default_factory=list)
+    others: list[OtherQueues] = field(default_factory=list)
     workers: list[ListedWorker] = field(default_factory=list)
     problems: dict[str, str] = field(default_factory=dict)
-    cut: list[str] = field(default_factory=list)
     under_way: dict[str, list[str]] = field(default_factory=dict)
+
+    @property
+    def cut(self) -> list[str]:
+        """The tables that have more queues than are here."""
+        return [one.title for one in self.others]
 
     @property
     def all_under_way(self) -> list[str]:
@@ -164,7 +172,10 @@ class _OfDatabase:
     """What is asked once for all tables of a database."""
 
     def __init__(self, alias: str, job_tables: set[str]) -> None:
-        self.hours = last_hour(alias)
+        self.hours = defaultdict[str, dict[str, Hour]](dict)
+        for (job_table, queue), hour in last_hour(alias).items():
+            if isinstance(queue, str):  # SQLite keeps bytes where a hand wrote them
+                self.hours[job_table][queue] = hour
         self.busy = busy_queues(alias, job_tables)
         self.pauses = defaultdict[str, dict[str, Queue]](dict)
         for row in Queue.objects.db_manager(alias).pauses(*job_tables):
@@ -173,46 +184,60 @@ class _OfDatabase:
 
 def _add_table(served: Served, asked: _OfDatabase, found: Overview) -> None:
     workers = [one for one in found.workers if one.lives and one.database == served.using]
-    parts = [name.partition(":") for one in workers for name in one.serves]
-    named = {queue for label, _, queue in parts if label == served.label and queue}
-    served_by_name = {queue for queue in named if not is_pattern(queue)}
     own_pauses = asked.pauses[served.job_table]
     paused = asked.pauses[ALL] | own_pauses
     noted = asked.busy[served.job_table] | (own_pauses.keys() - {ALL})
+    hours = asked.hours[served.job_table]
+    named = _served_by_name(served, workers)
     try:
         table = table_of(served.model, served.using)
-        queues = _counted_queues(table, served_by_name, noted)
+        queues, others = _counted_queues(table, noted | named, {*served.exact} | named, hours)
         if told := UNDER_WAY.get(served.label):
             found.under_way.setdefault(served.label, []).extend(told(table))
     except Error as error:
         found.problems[served.title] = first_line(error)
         return
     limiter = limiter_of(served.model)
-    for one in queues[:QUEUES_MAX]:
+    for one in queues:
         one.is_only = served.is_only
-        one.hour = asked.hours.get((served.job_table, one.queue), one.hour)
+        one.hour = hours.get(one.queue, one.hour)
         its_own = paused.get(one.queue, paused.get(base_of(served.model, one.queue)))
         one.paused = its_own or paused.get(ALL)
         one.rate = ", ".join(map(rate_word, limiter.rates(one.queue))) if limiter else ""
         one.max_length = limits_of(served.model, one.queue).max_length
         one.workers = [worker for worker in workers if worker.takes(one.table, one.queue)]
-    found.queues += queues[:QUEUES_MAX]
-    found.cut += [served.title] if len(queues) > QUEUES_MAX else []
+    found.queues += queues
+    if others is not None:
+        others.title, others.is_paused = served.title, ALL in paused
+        found.others.append(others)
 
 
-def _counted_queues(table: Table, served_by_name: set[str], noted: set[str]) -> list[QueueOverview]:
-    """One more than 100, where there are more."""
+def _served_by_name(served: Served, workers: Sequence[ListedWorker]) -> set[str]:
+    """The queues of a table that some worker names."""
+    parts = (name.partition(":") for one in workers for name in one.serves)
+    named = {queue for label, _, queue in parts if label == served.label and queue}
+    return {queue for queue in named if not is_pattern(queue)}
+
+
+def _counted_queues(
+    table: Table, noted: set[str], asked_for: set[str], hours: Mapping[str, Hour]
+) -> tuple[list[QueueOverview], OtherQueues | None]:
+    """The 100 that are shown, and what the others come to, where there are more."""
     numbers, due = Numbers(table), due_by_queue(table, DUE_MAX)
-    known = known_queues(table, numbers.names(), noted)
-    names = sorted({*known, *served_by_name})[: QUEUES_MAX + 1]
-    queues = [QueueOverview(table.label, name, table.connection.alias) for name in names]
+    names = known_queues(table, numbers.names(), noted)
+    others, shown = None, names
+    if len(names) > QUEUES_MAX:
+        many = ManyQueues(table, numbers, {*names, *hours, *asked_for}, due, hours)
+        shown = many.choose(asked_for)
+        others = many.others({*shown})
+    queues = [QueueOverview(table.label, name, table.connection.alias) for name in shown]
     for one in queues:
         for status in SHOWN:
             one.note(status, numbers.of(status, one.queue))
-        one.due = due.get(one.queue, 0)
+        one.due, one.due_at_least = due.get(one.queue, 0), sum(due.values()) > DUE_MAX
         if one.counts[Status.READY]:
             one.oldest_seconds, one.oldest_has_key = oldest_ready(table, one.queue)
-    return queues
+    return queues, others
 
 
 def summed(queues: Sequence[QueueOverview]) -> QueueOverview:

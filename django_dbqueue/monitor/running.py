@@ -7,6 +7,7 @@ from typing import Any
 
 from django.core.exceptions import ValidationError
 
+from ..conf.bounds import BIGINT_MAX
 from ..lifecycle.table import Table
 from .worker_list import ListedWorker
 
@@ -67,9 +68,11 @@ def _queues(table: Table, keys: Sequence[str]) -> Iterator[tuple[str, str]]:
     wanted = {}
     for key in keys:
         try:
-            wanted[field.to_python(key)] = key
+            value = field.to_python(key)
         except ValidationError:  # a hand wrote it into the worker's row
             continue
+        if not isinstance(value, int) or abs(value) <= BIGINT_MAX:
+            wanted[value] = key
     if wanted:
         jobs = table.model._base_manager.using(table.connection.alias).filter(pk__in=[*wanted])
         for key, queue in jobs.values_list("pk", "queue"):

@@ -73,9 +73,8 @@ def with_level(level: Level, text: str) -> str:
 def _all_is_well(found: Overview) -> str:
     living = sum(one.lives and bool(one.serves) for one in found.workers)
     done = sum(one.hour.completed for one in found.queues)
-    open_ones = [one for one in found.queues if one.paused is None]
-    ready = sum_of(one.count(Status.READY) for one in open_ones)
-    waiting = replace(ready, number=ready.number + sum(one.due for one in open_ones))
+    done += sum(one.completed for one in found.others)
+    waiting = _waiting(found)
     waits = _("nothing waits")
     if waiting.number:
         waits = ngettext("%(jobs)s job to do", "%(jobs)s jobs to do", waiting.number)
@@ -89,6 +88,17 @@ def _all_is_well(found: Overview) -> str:
         living,
     )
     return text % values
+
+
+def _waiting(found: Overview) -> Count:
+    """What there is to do now, of all that is not paused."""
+    queues = [one for one in found.queues if one.paused is None]
+    others = [one for one in found.others if not one.is_paused]
+    ready = [one.count(Status.READY) for one in queues]
+    due = [Count(one.due, one.due_at_least) for one in queues]
+    ready += [one.counts[Status.READY] for one in others]
+    due += [Count(one.due) for one in others]
+    return sum_of([*ready, *due])
 
 
 def _of_failures(failed: Failures) -> list[Alert]:
@@ -121,15 +131,19 @@ def _paused(found: Overview, pauses: Sequence[Alert]) -> str:
     if not pauses:
         return ""
     held = [one for one in found.queues if one.paused is not None]
-    ready = sum_of(one.count(Status.READY) for one in held)
+    others = [one for one in found.others if one.is_paused]
+    ready = sum_of(
+        [one.count(Status.READY) for one in held] + [one.counts[Status.READY] for one in others]
+    )
+    queues = sum_of([Count(len(held)), *(one.number for one in others)])
     jobs = ngettext("%(jobs)s ready job in them", "%(jobs)s ready jobs in them", ready.number)
     text = ngettext(
         "Paused on purpose: %(queues)s queue, %(jobs)s.",
         "Paused on purpose: %(queues)s queues, %(jobs)s.",
-        len(held),
+        queues.number,
     )
     return text % {
-        "queues": number(len(held)),
+        "queues": queues.text,
         "jobs": _aged(jobs % {"jobs": ready.text}, ready),
     }
 

@@ -20,6 +20,7 @@ from .worker_pool import WorkerPool, pool_of
 
 UUID_PREFIX_MIN = 4  # characters
 DEAD = {"silent", "stopped"}
+SECONDS_MAX = 1e12  # more shows no clock, and some are no JSON
 UNNAMED = "•••"  # in place of a worker
 
 
@@ -244,7 +245,10 @@ def jobs_of(worker: Any) -> list[RunningJob]:
 
 
 def _number(value: object) -> float | None:
-    return float(value) if isinstance(value, int | float) else None
+    """None for what only a hand can have written."""
+    if not isinstance(value, int | float) or not abs(value) <= SECONDS_MAX:
+        return None
+    return float(value)
 
 
 def state_of(worker: Any) -> str:

@@ -1,5 +1,5 @@
-"""The plan of a claim from several queues: 200,000 jobs, half of them done, nearly all others in
-one queue; with --full five times as many."""
+"""The plans of a claim from several queues, and of a look at their first jobs: 200,000 jobs, half
+of them done, nearly all others in one queue; with --full five times as many."""
 
 import pytest
 from django.core.management.color import no_style
@@ -7,6 +7,7 @@ from django.db import connection
 from django.db.models import QuerySet
 from django.utils import timezone
 
+from django_dbqueue.lifecycle.backlog import head_ages
 from django_dbqueue.lifecycle.claim import claim_of_several
 from django_dbqueue.states import Status
 from django_dbqueue.worker.joint_claim import QUEUES_MAX
@@ -69,3 +70,12 @@ def test_it_reads_a_few_entries_for_each_queue_and_job(limit):
     # Tens of instructions on SQLite, of which a row that is written takes hundreds.
     of_one = 100 if connection.vendor == "sqlite" else 12
     assert steps(work, BIG) <= of_one * (len(SMALL) + 2 * limit)
+
+
+def test_the_first_jobs_of_many_queues_are_found_by_one_entry_of_the_index_each():
+    names = [*SMALL, LARGE]
+    with captured(BIG) as statements:
+        assert head_ages(table(Big), names).keys() == {*names}
+    assert [text for one in statements for text in complaints(one, BIG)] == []
+    of_one = 150 if connection.vendor == "sqlite" else 5
+    assert steps(lambda: head_ages(table(Big), names), BIG) <= of_one * len(names)

@@ -1,5 +1,6 @@
 """The page of all queues: its numbers, its limits, and who may see it."""
 
+import json
 import re
 
 import pytest
@@ -11,11 +12,13 @@ from django_dbqueue.admin.overview import summary
 from django_dbqueue.admin.pages import AUTO_REFRESH_HEADER
 from django_dbqueue.admin.queue_rows import groups
 from django_dbqueue.metrics.numbers import Count
-from django_dbqueue.models import Minute, Queue
+from django_dbqueue.models import Minute, Queue, Worker
+from django_dbqueue.monitor.document import document
+from django_dbqueue.monitor.glance import glance
 from django_dbqueue.monitor.overview import overview
 from django_dbqueue.states import Status
 from django_dbqueue.testing import virtual_clock
-from django_dbqueue.worker.served import all_served
+from django_dbqueue.worker.served import Served, all_served
 from tests.kit.bounds import limits
 from tests.kit.jobs import buried, claimed, overwrite
 from tests.kit.overview import CANARY, NOTE, OVERVIEW, Away, a_worker, look, minute, queues, text_of
@@ -290,3 +293,20 @@ def test_a_bounded_queue_shows_how_full_it_is(browser):
         assert (queues()["default"].held, queues()["other"].max_length) == (Count(3), None)
     assert page.count("holds 3 of 1,000") == 1
     assert "holds" not in text_of(browser.get(OVERVIEW))
+
+
+@pytest.mark.parametrize(
+    "job",
+    [
+        {"job": f"{NOTE} {10**22}", "seconds": 1, "limit": 2},
+        {"job": f"{NOTE} 1", "seconds": float("inf"), "limit": 10**400},
+    ],
+)
+def test_numbers_that_no_worker_writes_stop_neither_page_nor_machines(browser, job):
+    running = json.dumps({"7": [job]}).replace("Infinity", "1e400")
+    worker = a_worker()
+    with connection.cursor() as cursor:
+        cursor.execute(f"UPDATE {Worker._meta.db_table} SET running = %s", [running])
+    assert str(worker) in text_of(browser.get(OVERVIEW))
+    told = document(glance([Served(Note, "default")]), sees_workers=True)
+    json.dumps(told, allow_nan=False)

@@ -7,6 +7,7 @@ from django.template.defaultfilters import filesizeformat
 
 from ...diagnose.check import CheckResult
 from ...lifecycle.claim_end import duration
+from ...monitor.many_queues import OtherQueues
 from ...monitor.overview import SHOWN, Overview, QueueOverview, summed
 from ...monitor.worker_list import ListedWorker
 from ...states import Status
@@ -28,11 +29,16 @@ def status_text(found: Overview) -> str:
     head = ["queue table", "queue", *labels, "done, 1 h", "oldest", "paused"]
     lines = [[one.title, *_cells(one), "paused" if one.paused else ""] for one in in_use(found)]
     sums = [(table, summed(parts)) for (table, _), parts in spread(found)]
+    lines += [_cells_of_others(one) for one in found.others]
     lines += [[f"sum of {table}", *_cells(whole), ""] for table, whole in sums]
     text = (
         aligned([head, *lines]) if lines else "no job waits, runs or has failed in any queue table"
     )
-    cut = [f"{table}: it has more queues than are shown" for table in found.cut]
+    cut = [
+        f"{table}: it has more queues than are shown, which are those that wait longest, fail most "
+        "and have most to do"
+        for table in found.cut
+    ]
     alive = f"workers alive: {working(found)}"
     return "\n".join([text, *cut, *found.all_under_way, alive])
 
@@ -41,6 +47,13 @@ def _cells(one: QueueOverview) -> list[str]:
     oldest = "" if one.oldest_seconds is None else duration(max(0.0, one.oldest_seconds))
     counts = [counted(one, status) for status in SHOWN]
     return [one.queue, *counts, str(one.hour.completed), oldest]
+
+
+def _cells_of_others(one: OtherQueues) -> list[str]:
+    oldest = "" if one.oldest_seconds is None else duration(max(0.0, one.oldest_seconds))
+    counts = [str(one.counts[status]) for status in SHOWN]
+    paused = "paused" if one.is_paused else ""
+    return [one.title, one.named, *counts, str(one.completed), oldest, paused]
 
 
 def status_json(found: Overview) -> dict[str, Any]:
@@ -58,6 +71,7 @@ def status_json(found: Overview) -> dict[str, Any]:
         "paused": paused,
         "workers": working(found),
         "more_queues": found.cut,
+        "other_queues": [one.as_dict() for one in found.others],
         "under_way": found.all_under_way,
         "problems": found.problems,
     }
@@ -75,6 +89,7 @@ def _values(one: QueueOverview) -> dict[str, Any]:
             if status in one.seconds_ago
         },
         "due": one.due,
+        "due_at_least": one.due_at_least,
         "completed_last_hour": one.hour.completed,
         "oldest_seconds": one.oldest_seconds,
     }

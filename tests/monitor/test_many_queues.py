@@ -1,0 +1,146 @@
+"""A table with more queues than are shown: those that matter are, and the others are counted."""
+
+import json
+import re
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from django_dbqueue.admin.overview import summary
+from django_dbqueue.lifecycle.backlog import head_ages
+from django_dbqueue.lifecycle.table import table_of
+from django_dbqueue.metrics import numbers
+from django_dbqueue.models import Queue
+from django_dbqueue.models.queue import ALL
+from django_dbqueue.monitor import overview
+from django_dbqueue.monitor.document import document
+from django_dbqueue.monitor.glance import glance
+from django_dbqueue.monitor.verdict import Level
+from django_dbqueue.states import Status
+from django_dbqueue.worker.served import Served
+from tests.kit.command_line import status
+from tests.kit.counting import count_all
+from tests.kit.jobs import buried, overwrite
+from tests.kit.overview import NOTE, OVERVIEW, a_worker, look, minute, text_of
+from tests.queueapp.models import Note
+
+pytestmark = pytest.mark.usefixtures("db_rows")
+
+
+@pytest.fixture
+def late():
+    """The job that waits longest, of the queue whose name comes last."""
+    Note.objects.bulk_create([Note(queue=f"q{n:03}") for n in range(150)])
+    job = Note.objects.get(queue="q149")
+    overwrite(job, created_at=job.created_at.replace(year=job.created_at.year - 1))
+    return job
+
+
+def shown():
+    return {one.queue: one for one in look().queues}
+
+
+def seen():
+    return glance([Served(Note, "default")])
+
+
+def test_what_waits_longest_is_shown_and_is_an_alarm(late):
+    a_worker()
+    assert len(shown()) == 100
+    assert "q149" in shown()
+    judged = seen().verdict
+    assert judged.level is Level.ACT
+    assert "queue q149: the oldest ready job waits" in judged.sentence
+
+
+def test_where_most_failed_where_most_was_done_and_where_most_waits_is_shown(late):
+    minute(3, "q140", failed=900)
+    minute(3, "q141", completed=900)
+    Note.objects.enqueue_many([{}] * 20, queue="q142")
+    buried(queue="q143")
+    assert {"q140", "q141", "q142", "q143"} <= shown().keys()
+
+
+def test_the_verdict_and_the_sums_count_all_queues(late):
+    a_worker()
+    Note.objects.filter(queue="q149").cancel()
+    minute(3, "gone", completed=7, failed=2)
+    for number in range(120):
+        minute(4, f"q{number:03}", completed=1)
+    found = seen()
+    assert found.verdict.sentence == (
+        "All is well: 1 worker at work, 149 jobs to do, 127 done in the last hour."
+    )
+    assert found.last_hour.total("done") == 127
+    told = {name: text for name, _, text, _ in summary(found.found)}
+    assert (told["waiting"], told["rate"]) == ("149", "25")
+    [others] = found.found.others
+    assert others.number.text == str(151 - 100)
+    whole = sum(one.counts[Status.READY] for one in found.found.queues)
+    assert whole + others.counts[Status.READY].number == 149
+
+
+def test_the_page_and_the_terminal_have_a_line_of_the_others(late, browser):
+    text = text_of(browser.get(OVERVIEW))
+    assert "It has more than 100 queues." in text
+    assert "51 others" in text
+    assert re.search(r"queueapp.note +51 others +50 +0 +0 +0 +0 ", status(NOTE))
+    assert "others" not in status(f"{NOTE}:q149")
+
+
+def test_machines_are_told_what_the_others_come_to(late):
+    [others] = document(seen(), sees_workers=True)["other_queues"]
+    counts = {"ready": 50, "claimed": 0, "delayed": 0, "buried": 0}
+    assert (others["table"], others["queues"], others["counts"]) == (NOTE, 51, counts)
+    assert json.loads(json.dumps(others)) == others
+
+
+def test_a_queue_that_is_asked_for_is_shown_however_many_there_are(late):
+    Note.objects.filter(queue="q149").cancel()
+    asked = glance([Served(Note, "default", queue="q148")]).found
+    assert "q148" in {one.queue for one in asked.queues}
+    a_worker(serves=[f"{NOTE}:q147"])
+    assert "q147" in shown()
+
+
+def test_a_pause_of_the_whole_table_is_one_of_all_its_queues(late):
+    a_worker()
+    Queue.objects.pause(Note._meta.db_table, ALL, 60, "tea")
+    found = seen().verdict
+    assert found.paused == "Paused on purpose: 151 queues, 150 ready jobs in them."
+    assert "nothing waits" in found.sentence
+
+
+def test_of_others_that_nobody_has_counted_there_are_at_least_so_many(late, monkeypatch):
+    monkeypatch.setattr(numbers, "FEW", 10)
+    [others] = look().others
+    assert others.counts[Status.READY].is_at_least
+    count_all(Note)
+    [others] = look().others
+    assert (others.counts[Status.READY].number, others.number.number) == (50, 51)
+    assert not others.counts[Status.READY].is_at_least
+
+
+def test_the_ages_of_a_thousand_queues_cost_ten_statements(late):
+    names = [f"q{n:03}" for n in range(1_000)]
+    with CaptureQueriesContext(connection) as captured:
+        ages = head_ages(table_of(Note, "default"), names)
+    assert len(captured) == 10
+    assert len(ages) == 150
+    assert max(ages, key=ages.__getitem__) == "q149"
+
+
+def test_due_jobs_beyond_the_bound_are_told_as_at_least(late, monkeypatch):
+    Note.objects.all().delete()
+    a_worker()
+    Note.objects.enqueue_many([{}] * 12, delay=3600)
+    for job in Note.objects.all():
+        overwrite(job, retry_at=late.created_at)
+    monkeypatch.setattr(overview, "DUE_MAX", 12)
+    assert "12 jobs to do" in seen().verdict.sentence
+    monkeypatch.setattr(overview, "DUE_MAX", 10)
+    found = seen()
+    [one] = found.found.queues
+    assert (one.due, one.due_at_least, one.drain_seconds) == (11, True, None)
+    assert "11+ jobs to do" in found.verdict.sentence
