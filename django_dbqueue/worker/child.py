@@ -11,6 +11,7 @@ from .stack_dumps import StackDump
 
 STACK_SECONDS_MAX = 5.0  # to write a stack, on a busy host; then the child is killed without
 FORCE_STACKS_SECONDS = 2.0  # of these; then a job keeps Python's lock
+WRITE_SECONDS_MAX = 2.0  # in which a child may write how its other jobs ended
 
 Share = int | None  # the jobs that a child may run; None = any number
 
@@ -40,6 +41,7 @@ class Child:
     kill_at: float | None = None
     overdue: list[Running] = field(default_factory=list)
     force_stacks_at: float | None = None
+    write_until: float = 0.0
 
     @property
     def is_staying(self) -> bool:
@@ -49,6 +51,13 @@ class Child:
     @property
     def is_being_killed(self) -> bool:
         return self.kill_at is not None
+
+    def may_be_killed(self, now: float) -> bool:
+        """Whether its time has come, or all is known and written that it leaves."""
+        if self.kill_at is not None and now >= self.kill_at:
+            return True
+        has_written = self.shared.has_written or now >= self.write_until
+        return has_written and self.stacks.has_answered([job.thread for job in self.overdue])
 
     def ask_to_stop(self) -> None:
         self._say(STOP)
@@ -69,6 +78,7 @@ class Child:
         self.kill_at = time.monotonic()
         if overdue:
             self._say(WRITE_STACKS)
+            self.write_until = self.kill_at + WRITE_SECONDS_MAX
             self.force_stacks_at = self.kill_at + FORCE_STACKS_SECONDS
             self.kill_at += STACK_SECONDS_MAX
 

@@ -230,8 +230,7 @@ class Children:
             if child.kill_at is None:
                 continue
             is_any_left, now = True, time.monotonic()
-            threads = [job.thread for job in child.overdue]
-            if now >= child.kill_at or child.stacks.has_answered(threads):
+            if child.may_be_killed(now):
                 os.kill(child.pid, signal.SIGKILL)
             elif child.force_stacks_at is not None and now >= child.force_stacks_at:
                 child.force_stacks_at = None

@@ -58,6 +58,7 @@ class Consumer:
         self.options = options
         self.stacks = stacks
         self.shared = shared
+        self.is_condemned = False  # a job is over its time to run, and we are killed for it
         self.stop = threading.Event()
         self.wake_finisher = threading.Event()
         aliases = {served.using for served in options.served}
@@ -122,6 +123,8 @@ class Consumer:
         while word := os.read(control, 1):
             if word == WRITE_STACKS:
                 self.stacks.write()
+                self.is_condemned = True
+                self._woken()
             elif word == CANCEL:
                 for runner in self.runners:
                     runner.cancel()
@@ -197,6 +200,8 @@ class Consumer:
     def finish_turn(self) -> float:
         wait = self.finisher.turn(idle=not self.claimers.are_busy)
         self.shared.stuck = self.finisher.stuck
+        if self.is_condemned and not self.shared.has_written:
+            self.shared.has_written = self.finisher.write_all()
         return wait
 
     def in_hand(self) -> set[tuple[str, Any]] | None:

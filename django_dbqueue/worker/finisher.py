@@ -131,6 +131,14 @@ class Finisher:
         """All outcomes are written."""
         write_due(WRITERS, self.session, last=True)
 
+    def write_all(self) -> bool:
+        """Before a kill: how other jobs ended, and what was counted of them; whether it is so."""
+        self.flush()
+        if self.pending:
+            return False
+        self.end()
+        return True
+
     def flush(self, *, whole: bool = False) -> float:
         """Write everything collected; on trouble keep it and say how long to wait. ``whole``: leave
         the newest claim, if it is not at its end: it takes one statement however much there is."""

@@ -12,7 +12,8 @@ WORD_BYTES = 8  # a word that is aligned is written, and read, as a whole
 PAUSED, EXIT_STATUS, STUCK, TAKEN, SHARED, ALONE = range(6)
 # Which coroutine has its turn on the event loop (its slot and 1; 0 = none), and since when.
 TURN, TURN_SINCE = range(6, 8)
-HEAD_WORDS = 8
+HAS_WRITTEN = 8  # all that it had to write before it is killed
+HEAD_WORDS = 9
 # Of each database.
 EPOCH, BEATEN_AT = range(2)
 BEAT_WORDS = 2
@@ -130,6 +131,15 @@ class SharedMemory:
     @stuck.setter
     def stuck(self, count: int) -> None:
         self._numbers[STUCK] = count
+
+    @property
+    def has_written(self) -> bool:
+        """Whether a child that is to be killed has written what it had to write."""
+        return bool(self._numbers[HAS_WRITTEN])
+
+    @has_written.setter
+    def has_written(self, has_written: bool) -> None:
+        self._numbers[HAS_WRITTEN] = has_written
 
     def hand_over(self, role: Role) -> None:
         """A suspect was claimed for a sacrificial child of this role."""

@@ -6,7 +6,9 @@ from functools import partial
 from typing import Any
 
 import pytest
+from django.db.models import Sum
 
+from django_dbqueue.models import Minute
 from django_dbqueue.states import Status
 from django_dbqueue.worker.stack_dumps import StackDump
 from tests.kit.jobs import fresh
@@ -42,6 +44,19 @@ def test_it_is_stopped_recorded_with_its_stack_and_retried(database_url, log, wa
     assert place in error["traceback"]
     assert 1 <= error["seconds"] < 30
     assert fresh(late).crashes == 0
+
+
+def test_what_other_jobs_have_come_to_is_counted(database_url, log):
+    Note.objects.create(seconds=60, time_to_run=1, log=log)
+    for action in ("", "", "fail"):
+        Note.objects.create(action=action, log=log)
+    with worker(database_url, "--threads", "2", "--backoff", "3600") as process:
+        wait_until(lambda: "is over its time to run" in process.stderr)
+        wait_until(lambda: Note.objects.filter(status=Status.DELAYED).count() == 2)
+        process.send(signal.SIGTERM)
+        process.end()
+    summed = Minute.objects.aggregate(completed=Sum("completed"), failed=Sum("failed"))
+    assert summed == {"completed": 2, "failed": 2}
 
 
 def test_without_attempts_left_it_is_buried(database_url, log):
