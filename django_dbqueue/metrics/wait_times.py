@@ -17,7 +17,7 @@ logger = logging.getLogger("django_dbqueue")
 
 SAMPLE_SECONDS = 1.0  # between two of a queue, at least
 QUEUES_MAX = 100  # whose last sample is remembered
-NO_ERRORS = ("[]", b"[]", [])  # as drivers read the column
+NO_ERRORS: tuple[Any, ...] = ("[]", b"[]", [])  # as drivers read the column
 
 
 def subscribe() -> None:

@@ -2,7 +2,6 @@
 
 import json
 import random
-import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
@@ -10,6 +9,7 @@ from typing import Any, TypeVar
 
 from django.db import connections, models
 
+from .. import process_clock
 from ..dialects import dialect_of
 from ..fields import NameField
 from ..lifecycle.execute import changed, retry, rows
@@ -88,17 +88,17 @@ class RateBucketManager(models.Manager["RateBucket"]):
         return connections[self.db]
 
     def _read(self, job_table: str, name: str) -> tuple[int, int, Any, ClockReading]:
-        before = time.monotonic()
+        before = process_clock.monotonic()
         found = self._find(job_table, name)
         if found is None:
             row = self.model(job_table=job_table, name=name)
             make = partial(self.bulk_create, [row], ignore_conflicts=True)
             retry(self._connection, make)
-            before = time.monotonic()
+            before = process_clock.monotonic()
             found = self._find(job_table, name)
             assert found is not None, "it was made just now"
         key, version, stored, now = found
-        return key, version, loaded(stored), ClockReading(before, now, time.monotonic())
+        return key, version, loaded(stored), ClockReading(before, now, process_clock.monotonic())
 
     def _find(self, job_table: str, name: str) -> tuple[int, int, str, float] | None:
         # Often asked, and building a query costs more than the query.

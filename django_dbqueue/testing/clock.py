@@ -8,6 +8,7 @@ from typing import Any
 
 from django.db import DEFAULT_DB_ALIAS, connections
 
+from .. import process_clock
 from ..dialects import dialect_of
 
 
@@ -19,6 +20,10 @@ class Clock:
 
     def move(self, seconds: float) -> None:
         self.now += timedelta(seconds=seconds)
+
+    def seconds(self) -> float:
+        """Since 1970."""
+        return self.now.timestamp()
 
     def __call__(self, execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
         """Run a statement as if it were now."""
@@ -40,6 +45,7 @@ def virtual_clock(now: datetime | None = None) -> Iterator[Clock]:
     with ExitStack() as stack:
         for connection in connections.all():
             stack.enter_context(connection.execute_wrapper(clock))
+        stack.enter_context(process_clock.reads(clock.seconds))
         yield clock
 
 

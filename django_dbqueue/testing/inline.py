@@ -129,10 +129,10 @@ class InlineWorker:
         and again, and stops on the way at the ticks of schedules, which it does not wait for; how
         many jobs. ``StillWaiting`` where that goes on for ``within`` seconds."""
         clock = self._clock()
-        end, count = clock.now.timestamp() + within, self.run()
+        end, count = clock.seconds() + within, self.run()
         while (until_due := self._until_due()) is not None:
-            if clock.now.timestamp() + until_due > end:
-                raise StillWaiting(f"jobs are delayed beyond {within:g} s")
+            if clock.seconds() + until_due > end:
+                raise StillWaiting(f"jobs are delayed, or wait for their rate, beyond {within:g} s")
             clock.move(max(TICK, _sooner(until_due, self._until_tick()) or 0))
             count += self.run()
         return count
@@ -160,8 +160,9 @@ class InlineWorker:
         return self.clock
 
     def _until_due(self) -> float | None:
-        """Seconds until the next job is, if any is delayed."""
-        return _sooner(*[promotion.next_moves(table)[0] for table in self.tables()])
+        """Seconds until the next job is, if any is delayed or waits for its rate."""
+        moves = [promotion.next_moves(table)[0] for table in self.tables()]
+        return _sooner(*moves, self.consumer.claimer.gate.waits)
 
     def _until_tick(self) -> float | None:
         return schedules.due_in(self.aliases)
@@ -199,10 +200,13 @@ class InlineWorker:
         claimer, idle = self.consumer.claimer, 0
         while idle < TRIES and not self._has_enough():
             claimer.scheduler.look_now()
-            had_work = self.claim()
+            had_work, has_run = self.claim(), False
             while (item := self.consumer.buffer.poll()) is not None:
                 self.take(item)
+                has_run = True
             self.record()
+            if claimer.gate.waits and not has_run:
+                return  # only time helps
             is_sure = claimer.is_idle and not claimer.backoff.failures
             if is_sure and not (had_work or claimer.reconciler.unsure):
                 return
@@ -232,6 +236,7 @@ class InlineWorker:
         for _ in _tries("record"):
             finisher.retry_locked_at = 0.0
             if finisher.pending:
+                finisher.flush()
                 self.consumer.finish_turn()
             if not finisher.pending:
                 return

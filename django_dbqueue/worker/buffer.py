@@ -1,7 +1,6 @@
 """Jobs on their way: from the claim to a runner (``Item``), and from there to the finisher."""
 
 import sys
-import time
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -10,6 +9,7 @@ from itertools import count
 from queue import Empty, SimpleQueue
 from typing import Any
 
+from .. import process_clock
 from ..dialects.types import Row
 from ..exceptions import DBQueueError
 from ..lifecycle.results import NONE, Results
@@ -104,7 +104,7 @@ class Buffer:
 
     def let_start(self) -> float:
         """Those whose turn it is; seconds until the next one's."""
-        now = time.monotonic()
+        now = process_clock.monotonic()
         while self._held:
             try:
                 at, number, item = heappop(self._held)

@@ -1,11 +1,11 @@
 """Rates: tokens are leased before jobs are claimed, and each job starts when its token is there."""
 
-import time
 import uuid
 from collections import deque
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from .. import process_clock
 from ..lifecycle import holder
 from ..lifecycle.limiter import Limiter
 from ..lifecycle.table import Table
@@ -52,12 +52,22 @@ class RateGate:
     @property
     def may_have_work(self) -> bool:
         """Whether something could go out now, as far as is known."""
-        now = time.monotonic()
+        now = process_clock.monotonic()
         for lane in self._ready():
             lease = self.leases.get(lane.place)
             if lease is None or lease.spare or lease.turns or now >= lease.blocked_until:
                 return True
         return False
+
+    @property
+    def waits(self) -> float | None:
+        """Seconds until something may start that waits for its tokens; None where nothing does."""
+        ready = {lane.place for lane in self._ready()}
+        moments = []
+        for place, lease in self.leases.items():
+            moments += [one.at for one in lease.turns if one.begun is None and not one.is_void]
+            moments += [max(lease.ask_at, lease.tokens_at)] if place in ready else []
+        return max(0.0, min(moments) - process_clock.monotonic()) if moments else None
 
     def turn(self) -> float:
         """Claim what has its turn soon; seconds until there is more to do."""
@@ -120,7 +130,7 @@ class RateGate:
     def _serve(self, place: Place, lanes: list[Lane], may_claim: bool) -> float:
         if place not in self.leases:
             self.leases[place] = TokenLease(*place, lanes[0].limiter, self.key)
-        lease, now = self.leases[place], time.monotonic()
+        lease, now = self.leases[place], process_clock.monotonic()
         if now >= lease.ask_at:
             lease.queue = lanes[0].queue if lanes else lease.queue
             self._ask(lease, bool(lanes) and may_claim, now)
@@ -129,7 +139,7 @@ class RateGate:
             return 60.0
         if may_claim and lease.spare and lanes:
             self.claimer.claim_from(lanes[0].poller, lanes[0].queue, lease)
-        return max(0.0, lease.ask_at - time.monotonic())
+        return max(0.0, lease.ask_at - process_clock.monotonic())
 
     @staticmethod
     def _ask(lease: TokenLease, is_wanted: bool, now: float) -> None:

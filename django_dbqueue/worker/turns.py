@@ -1,11 +1,11 @@
 """The tokens that a claimer holds of one bucket, and the turns that it gives to jobs."""
 
-import time
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import ceil
 
+from .. import process_clock
 from ..lifecycle.limiter import Limiter
 from ..lifecycle.rates import Bucket
 from ..models import RateBucket
@@ -44,13 +44,13 @@ class Turn:
     def begin(self) -> bool:
         """Whether the tokens are still ours; from here on they are used."""
         # In this order: what is void meanwhile has begun all the same.
-        self.begun = now = time.monotonic()
+        self.begun = now = process_clock.monotonic()
         if self.is_void or now > self.lease.until:
             self.begun = None
         return self.begun is not None
 
     def end(self) -> None:
-        self.ended = self.ended or time.monotonic()
+        self.ended = self.ended or process_clock.monotonic()
 
     @property
     def leased(self) -> int:
@@ -73,6 +73,7 @@ class TokenLease:
     until: float = 0.0
     ask_at: float = 0.0
     blocked_until: float = 0.0
+    tokens_at: float = 0.0  # when there are some again, as far as is known
     mean_cost: float = 1.0
     saves: int = 0  # tokens that the next job costs
     # Tokens that are nobody's any more, by when each might have been used.
@@ -124,7 +125,7 @@ class TokenLease:
         burst = self.limiter.burst(self.queue)
         done = buckets.change(self.job_table, self.name, rates, work, burst)
         if done is None:
-            self.ask_at = time.monotonic() + RENEW_SECONDS
+            self.ask_at = process_clock.monotonic() + RENEW_SECONDS
             return
         times, self.until, wait = done
         self.turns, self._unused = still, []
@@ -133,7 +134,7 @@ class TokenLease:
 
     def _sorted_turns(self) -> tuple[list[Turn], list[Tokens], list[Tokens]]:
         """Those that hold tokens still; what the others have used, and what nobody uses."""
-        moment = time.monotonic()
+        moment = process_clock.monotonic()
         still: list[Turn] = []
         used: list[Tokens] = []
         unused = list(self._unused)
@@ -153,7 +154,7 @@ class TokenLease:
         return bool(held) and now > self.until
 
     def _drop_what_expired(self) -> None:
-        if self._has_expired(time.monotonic()):
+        if self._has_expired(process_clock.monotonic()):
             self._drop_spare()
             for turn in self.turns:
                 turn.is_void = turn.is_void or turn.begun is None
@@ -174,7 +175,7 @@ class TokenLease:
         """As many as were used since the last write; twice as many where none waits any more. What
         waits longer than that had better be another's."""
         self._used = max(used, PACE_DECAY * self._used)
-        now = time.monotonic()
+        now = process_clock.monotonic()
         if not any(turn.begun is None and turn.at < now for turn in turns):
             return min(WANT_MAX, ceil(2 * self._used) + FIRST_WANT)
         waiting = sum(turn.begun is None for turn in turns)
@@ -195,8 +196,8 @@ class TokenLease:
         return offer.times, RENEW_SECONDS if len(offer.times) < want else RENEW_SECONDS / 2
 
     def _ask_later(self, wait: float, is_wanted: bool) -> None:
-        now = time.monotonic()
-        self.ask_at = now + min(wait, ASK_SECONDS)
+        now = process_clock.monotonic()
+        self.ask_at, self.tokens_at = now + min(wait, ASK_SECONDS), now + wait
         if self.spare or not is_wanted:
             self.saves = 0
         elif not self.turns:

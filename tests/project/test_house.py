@@ -16,6 +16,7 @@ FLOORS = [
         "signals",
         "fields",
         "guard",
+        "process_clock",
         "shards",
         "events",
         "current",
