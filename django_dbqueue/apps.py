@@ -14,7 +14,7 @@ class DBQueueConfig(AppConfig):
 
     def ready(self) -> None:
         from .adopt import renamed_tables  # noqa: PLC0415
-        from .checks import tables  # noqa: F401, PLC0415
+        from .checks import backends, tables  # noqa: F401, PLC0415
         from .metrics import backlogs, counting, recorder, wait_times, worker_page  # noqa: PLC0415
         from .server.runserver import start_with_runserver  # noqa: PLC0415
         from .texts import labels  # noqa: PLC0415

@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from django.apps import apps
 from django.conf import settings
 from django.core import checks
 from django.core.checks import CheckMessage, Error
@@ -18,12 +17,6 @@ OPTIONS = {"database", "enqueue_on_commit"}
 
 def check_backend(alias: str, options: Any) -> Iterator[CheckMessage]:
     where = f"TASKS[{alias!r}]"
-    if not apps.is_installed("django_dbqueue.tasks"):
-        yield Error(
-            f"{where} needs the app django_dbqueue.tasks.",
-            hint="Add 'django_dbqueue.tasks' to INSTALLED_APPS, and migrate.",
-            id="dbqueue_tasks.E001",
-        )
     yield from _check_entry(where, getattr(settings, "TASKS", {}).get(alias, {}))
     if isinstance(options, Mapping):
         yield from _check_options(where, options)
