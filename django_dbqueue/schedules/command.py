@@ -20,7 +20,7 @@ from ..management.verbs import Verb
 from .firing import run_now, why_not
 from .models import Overlap, Schedule, as_utc
 from .planning import Missed
-from .problems import problems_of
+from .problems import problems_in_words
 from .synchronise import resolved
 
 
@@ -77,7 +77,7 @@ def run(options: dict[str, Any]) -> str:
             return add(options, using)
         return act(options["act"], named(options["name"], using))
     except ValidationError as error:
-        raise ValueError(problems_of(error)) from error
+        raise ValueError(problems_in_words(error)) from error
 
 
 def act(verb: str, row: Schedule) -> str:

@@ -219,7 +219,8 @@ def adopt(options: dict[str, Any]) -> str:
 def demo_data(options: dict[str, Any]) -> str:
     tables, using = options["tables"], options["database"]
     if options["remove"]:
-        return "\n".join(f"removed from {one}" for one in remove(tables, using))
+        text = _("removed from %(what)s")
+        return "\n".join(text % {"what": one} for one in remove(tables, using))
     return "\n".join(map(str, fill(options["jobs"], tables, using)))
 
 
@@ -229,7 +230,7 @@ def of_an_app(options: dict[str, Any]) -> str:
     except ValidationError as error:
         raise CommandError(printable(" ".join(error.messages))) from error
     except ValueError as error:
-        raise CommandError(printable(str(error))) from error
+        raise CommandError(printable(said(error))) from error
 
 
 def torture(options: dict[str, Any]) -> str:
