@@ -50,6 +50,19 @@ class Retry(DBQueueError):
         self.of = of
 
 
+def gettext_noop(text: str) -> str:
+    """Marks a text that is translated where a person reads it, which is not here."""
+    return text
+
+
+class Told(ValueError):
+    """An error for people: English, but where commands tell it in the language of who reads it."""
+
+    def __init__(self, text: str, **values: object) -> None:
+        super().__init__(text % values)
+        self.text, self.values = text, values
+
+
 def shown(value: object) -> str:
     """A value as a message may show it: of a number that is too long to be printed, its type."""
     try:

@@ -7,6 +7,7 @@ from django.db import models
 from django.db.migrations import AddField
 from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.state import ProjectState
+from django.utils.translation import gettext as _
 
 from ..checks.tables import LOOSE, check_table
 from ..conf import nearest
@@ -28,39 +29,47 @@ def queue_table(label: str) -> type[Job]:
     known = {model._meta.label_lower: model for model in apps.get_models()}
     found = [m for m in known.values() if wanted in {m._meta.label_lower, m._meta.model_name}]
     if len(found) > 1:
-        raise CannotAdopt(f"{label}: which one? {', '.join(sorted(m._meta.label for m in found))}")
+        text, labels = _("%(name)s: which one? %(known)s"), [m._meta.label for m in found]
+        raise CannotAdopt(text % {"name": label, "known": ", ".join(sorted(labels))})
     if not found:
         near = known.get(nearest(wanted, set(known)))
-        hint = f"Did you mean {near._meta.label}?" if near else "Give it as APP.MODEL."
-        raise CannotAdopt(f"No installed model is called {label!r}. {hint}")
+        text = _("No installed model is called %(name)s. Give it as APP.MODEL.")
+        if near:
+            text = _("No installed model is called %(name)s. Did you mean %(near)s?")
+        raise CannotAdopt(text % {"name": repr(label), "near": near and near._meta.label})
     [model] = found
     name, parent = model._meta.label, model._meta.concrete_model
     if model._meta.proxy and parent is not None:
-        raise CannotAdopt(f"{name} is a proxy and has no table; adopt {parent._meta.label}.")
+        text = _("%(name)s is a proxy and has no table; adopt %(parent)s.")
+        raise CannotAdopt(text % {"name": name, "parent": parent._meta.label})
     if not issubclass(model, Job):
-        raise CannotAdopt(
-            f"{name} is no queue table yet. Write `class {model.__name__}(Job)` with "
-            f"`class Meta(Job.Meta)` and a `run()`, then run this again."
+        text = _(
+            "%(name)s is no queue table yet. Write `class %(class)s(Job)` with "
+            "`class Meta(Job.Meta)` and a `run()`, then run this again."
         )
+        raise CannotAdopt(text % {"name": name, "class": model.__name__})
     if not model._meta.managed:
-        raise CannotAdopt(
-            f"{name} has managed = False: no migration changes its table. Let Django manage it, "
-            f"then run this again."
+        text = _(
+            "%(name)s has managed = False: no migration changes its table. Let Django manage it, "
+            "then run this again."
         )
+        raise CannotAdopt(text % {"name": name})
     return model
 
 
 def newest(model: Model, loader: MigrationLoader) -> str:
     """The name of the app's newest migration."""
     app = model._meta.app_label
-    leaves = sorted(name for _, name in loader.graph.leaf_nodes(app))
+    leaves = sorted(name for _app, name in loader.graph.leaf_nodes(app))
     if not leaves:
         _refuse_new(model)
     if len(leaves) > 1:
-        raise CannotAdopt(
-            f"The migrations of {app} end in {' and '.join(leaves)}. "
-            f"Run `manage.py makemigrations --merge {app}` first."
+        text = _(
+            "The migrations of %(app)s end in %(one)s and %(other)s. "
+            "Run `manage.py makemigrations --merge %(app)s` first."
         )
+        one, other = ", ".join(leaves[:-1]), leaves[-1]
+        raise CannotAdopt(text % {"app": app, "one": one, "other": other})
     return str(leaves[0])
 
 
@@ -73,24 +82,26 @@ def as_migrated(model: Model, state: ProjectState, loader: MigrationLoader) -> M
     if not {field.name for field in before._meta.fields} >= LIFECYCLE_COLUMNS:
         return before
     if unsafe := _migration_that_runs_old_rows(model, loader):
-        raise CannotAdopt(
-            f"{app}.{unsafe} makes {model._meta.label} a queue table already, with its old rows "
-            f"ready: they will run. If it is applied nowhere yet, delete that file and run this "
-            f"again. Else run `{name}.objects.ready().bury()` before a worker starts."
+        text = _(
+            "%(migration)s makes %(name)s a queue table already, with its old rows ready: they "
+            "will run. If it is applied nowhere yet, delete that file and run this again. Else run "
+            "`%(class)s.objects.ready().bury()` before a worker starts."
         )
-    raise CannotAdopt(
-        f"{model._meta.label} is a queue table in its migrations already: nothing to do."
-    )
+        names = {"migration": f"{app}.{unsafe}", "name": model._meta.label, "class": name}
+        raise CannotAdopt(text % names)
+    text = _("%(name)s is a queue table in its migrations already: nothing to do.")
+    raise CannotAdopt(text % {"name": model._meta.label})
 
 
 def _refuse_new(model: Model) -> NoReturn:
     app, name = model._meta.app_label, model._meta.label
-    raise CannotAdopt(
-        f"No migration creates {name}. A new table needs no adoption: run "
-        f"`manage.py makemigrations {app}`. If there is a table without migrations, make it a "
-        f"models.Model again, run `manage.py makemigrations {app}` and "
-        f"`manage.py migrate --fake-initial {app}`, then make it a Job and run this again."
+    text = _(
+        "No migration creates %(name)s. A new table needs no adoption: run "
+        "`manage.py makemigrations %(app)s`. If there is a table without migrations, make it a "
+        "models.Model again, run `manage.py makemigrations %(app)s` and "
+        "`manage.py migrate --fake-initial %(app)s`, then make it a Job and run this again."
     )
+    raise CannotAdopt(text % {"name": name, "app": app})
 
 
 def _migration_that_runs_old_rows(model: Model, loader: MigrationLoader) -> str:
@@ -118,12 +129,13 @@ def refuse_clashes(model: Model, before: Model) -> None:
     if not clashes:
         return
     app, base = model._meta.app_label, model._meta.label
-    raise CannotAdopt(
-        f"{base} has columns of its own whose names a queue table needs: {', '.join(clashes)}. "
-        f"Rename them first, in a migration of their own: make {base} a models.Model again, give "
-        f"them other names in the code, run `manage.py makemigrations {app}` and answer yes to "
-        f"its questions; then make it a Job and run this again."
+    text = _(
+        "%(name)s has columns of its own whose names a queue table needs: %(columns)s. "
+        "Rename them first, in a migration of their own: make %(name)s a models.Model again, give "
+        "them other names in the code, run `manage.py makemigrations %(app)s` and answer yes to "
+        "its questions; then make it a Job and run this again."
     )
+    raise CannotAdopt(text % {"name": base, "columns": ", ".join(clashes), "app": app})
 
 
 def refuse_faults(model: type[Job]) -> None:
@@ -132,4 +144,5 @@ def refuse_faults(model: type[Job]) -> None:
     faults = [fault for fault in found if fault.is_serious() and not fault.is_silenced()]
     if faults:
         told = "\n".join(f"  {fault.msg} {fault.hint or ''} ({fault.id})" for fault in faults)
-        raise CannotAdopt(f"{model._meta.label} is not sound yet:\n{told}")
+        text = _("%(name)s is not sound yet:") % {"name": model._meta.label}
+        raise CannotAdopt(f"{text}\n{told}")

@@ -23,6 +23,7 @@ from django.db.migrations.questioner import MigrationQuestioner
 from django.db.migrations.state import ProjectState
 from django.db.migrations.writer import MigrationWriter
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from ..models import DedupConstraint, HotIndex, Job
 from ..states import Status
@@ -63,7 +64,7 @@ class Adoption:
 
     def text(self) -> str:
         """The migration as a Python file."""
-        head, _, rest = MigrationWriter(self.migration).as_string().partition("\n")
+        head, _end, rest = MigrationWriter(self.migration).as_string().partition("\n")
         return f"{head}\n{COMMENT.format(label=self.model._meta.label)}{rest}"
 
     def write(self) -> Path:
@@ -72,7 +73,8 @@ class Adoption:
             with self.path.open("x", encoding="utf-8") as file:
                 file.write(self.text())
         except OSError as error:
-            raise CannotAdopt(f"The migration cannot be written: {error}") from error
+            text = _("The migration cannot be written: %(why)s")
+            raise CannotAdopt(text % {"why": error}) from error
         run_formatters([str(self.path)])
         return self.path
 
@@ -80,14 +82,17 @@ class Adoption:
         """What the migration does, what it means for rows old and new, and what comes next."""
         app, alias = self.model._meta.app_label, router.db_for_write(self.model)
         database = "" if alias == DEFAULT_DB_ALIAS else f" --database {alias}"
-        rest = [f"Not in it; for these run `manage.py makemigrations {app}` afterwards:"]
+        rest = _("Not in it; for these run `manage.py makemigrations %(app)s` afterwards:")
+        old_rows = _(
+            "Rows that the table has when this is applied are done: they never run. They have no\n"
+            "finished_at, so they are never archived or pruned. Rows made later are jobs, and run."
+        )
         return [
             *(f"  {step.formatted_description()}" for step in self.migration.operations),
-            "Rows that the table has when this is applied are done: they never run. They have no",
-            "finished_at, so they are never archived or pruned. Rows made later are jobs, and run.",
-            *(rest if self.left else []),
+            *old_rows.split("\n"),
+            *([rest % {"app": app}] if self.left else []),
             *(f"  {change}" for change in self.left),
-            "Next (from then on, old code that still runs cannot insert rows):",
+            _("Next (from then on, old code that still runs cannot insert rows):"),
             f"  manage.py migrate {app}{database}",
         ]
 
@@ -115,7 +120,8 @@ def plan(label: str, name: str | None = None) -> Adoption:
 def _migration(model: type[Job], before: Model, leaf: str, name: str) -> Migration:
     app = model._meta.app_label
     if not name.isidentifier():
-        raise CannotAdopt(f"{name!r} is no name for a migration: letters, digits and _ only.")
+        text = _("%(name)s is no name for a migration: letters, digits and _ only.")
+        raise CannotAdopt(text % {"name": repr(name)})
     number = (MigrationAutodetector.parse_number(leaf) or 0) + 1
     # The operation takes away whatever option it does not name.
     known = before._meta.original_attrs

@@ -7,6 +7,7 @@ from django.apps import AppConfig
 from django.db import connections, router
 from django.db.migrations import Migration, RenameModel
 from django.db.models.signals import post_migrate, pre_migrate
+from django.utils.translation import gettext_noop
 
 from ..fields import DbNow
 from ..models import Minute, Queue, Receipt, Total
@@ -15,12 +16,16 @@ from ..models.queue import ALL
 Key = tuple[str, str]  # app label, model name
 
 TABLES_MAX = 100
-PAUSE = "pauses a table that is not there"
-RECEIPTS = "are receipts of a table that is not there"
+PAUSE = gettext_noop("pauses a table that is not there")
+RECEIPTS = gettext_noop("are receipts of a table that is not there")
 ADVICE = {
-    PAUSE: "if the table has another name now, pause that queue again; delete this row",
-    RECEIPTS: "if the table has another name now, its jobs may have their effects once more: "
-    "rename it back until they are done; delete the receipts otherwise",
+    PAUSE: gettext_noop(
+        "if the table has another name now, pause that queue again; delete this row"
+    ),
+    RECEIPTS: gettext_noop(
+        "if the table has another name now, its jobs may have their effects once more: rename it "
+        "back until they are done; delete the receipts otherwise"
+    ),
 }
 
 _before: dict[str, dict[Key, str]] = {}

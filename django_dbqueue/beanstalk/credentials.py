@@ -10,6 +10,7 @@ import stat
 from dataclasses import dataclass
 from pathlib import Path
 
+from ..exceptions import Told, gettext_noop
 from .protocol import CRLF, LINE_MAX
 
 logger = logging.getLogger("django_dbqueue")
@@ -20,7 +21,7 @@ SECRET_MIN, SECRET_MAX = 16, LINE_MAX - len(AUTH) - len(CRLF)
 SECRET = re.compile(rb"[!-~]{%d,%d}" % (SECRET_MIN, SECRET_MAX))
 
 
-class BadCredentials(ValueError):
+class BadCredentials(Told):
     """A file that cannot be used; the text names the option."""
 
 
@@ -75,10 +76,12 @@ def tls_context(files: CredentialFiles) -> ssl.SSLContext | None:
         # Nobody is there to be asked for the password of a key.
         context.load_cert_chain(files.certificate, files.key, password=lambda: "")
     except (OSError, ValueError) as error:
-        raise BadCredentials(
-            f"--tls-certificate {files.certificate} and --tls-key {files.key} must be a "
-            f"certificate and its key, in PEM, the key without a password: {reason(error)}"
-        ) from error
+        text = gettext_noop(
+            "--tls-certificate %(certificate)s and --tls-key %(key)s must be a certificate and its "
+            "key, in PEM, the key without a password: %(why)s"
+        )
+        names = {"certificate": files.certificate, "key": files.key}
+        raise BadCredentials(text, why=reason(error), **names) from error
     if files.client_ca is not None:
         _want_certificates_of(context, files.client_ca)
     return context
@@ -89,9 +92,8 @@ def _want_certificates_of(context: ssl.SSLContext, path: str) -> None:
     try:
         context.load_verify_locations(path)
     except (OSError, ValueError) as error:
-        raise BadCredentials(
-            f"--tls-client-ca {path} must be certificates in PEM: {reason(error)}"
-        ) from error
+        text = gettext_noop("--tls-client-ca %(path)s must be certificates in PEM: %(why)s")
+        raise BadCredentials(text, path=path, why=reason(error)) from error
     context.verify_mode = ssl.CERT_REQUIRED
 
 
@@ -102,10 +104,16 @@ def secret_digest(path: str | None) -> bytes | None:
     text = _read("--secret-file", path, is_private=True)
     secret = text.removesuffix(b"\n").removesuffix(b"\r")
     if not SECRET.fullmatch(secret):
-        raise BadCredentials(
-            f"--secret-file {path} must hold {SECRET_MIN} to {SECRET_MAX} visible ASCII "
-            "characters without a space, in one line" + ("" if secret else ", and is empty")
+        problem = gettext_noop(
+            "--secret-file %(path)s must hold %(least)s to %(most)s visible ASCII characters "
+            "without a space, in one line"
         )
+        if not secret:
+            problem = gettext_noop(
+                "--secret-file %(path)s must hold %(least)s to %(most)s visible ASCII characters "
+                "without a space, in one line, and is empty"
+            )
+        raise BadCredentials(problem, path=path, least=SECRET_MIN, most=SECRET_MAX)
     return _digest(secret)
 
 
@@ -121,7 +129,8 @@ def _read(option: str, path: str, *, is_private: bool = False) -> bytes:
                 _refuse_others(option, path, os.fstat(file.fileno()))
             return file.read(2 * LINE_MAX)
     except OSError as error:
-        raise BadCredentials(f"{option} {path} cannot be read: {error.strerror}") from error
+        text = gettext_noop("%(option)s %(path)s cannot be read: %(why)s")
+        raise BadCredentials(text, option=option, path=path, why=error.strerror) from error
 
 
 def _refuse_others(option: str, path: str, found: os.stat_result) -> None:
@@ -129,10 +138,11 @@ def _refuse_others(option: str, path: str, found: os.stat_result) -> None:
     allowed = stat.S_IRWXU | (stat.S_IRGRP if found.st_uid == 0 else 0)
     mode = stat.S_IMODE(found.st_mode)
     if mode & ~allowed & (stat.S_IRWXG | stat.S_IRWXO):
-        raise BadCredentials(
-            f"{option} {path} can be read or written by others, its mode is {mode:04o}: "
-            "at most 0600, or 0640 where it is root's (chmod)"
+        text = gettext_noop(
+            "%(option)s %(path)s can be read or written by others, its mode is %(mode)s: at most "
+            "0600, or 0640 where it is root's (chmod)"
         )
+        raise BadCredentials(text, option=option, path=path, mode=f"{mode:04o}")
 
 
 def reason(error: Exception) -> str:

@@ -7,6 +7,7 @@ from django.apps import apps
 from django.db import DEFAULT_DB_ALIAS, connections, router
 from django.db.migrations.executor import MigrationExecutor
 from django.db.migrations.loader import MigrationLoader
+from django.utils.translation import gettext as _
 
 from ..models import ArchivedJob, Job, Worker
 
@@ -38,7 +39,7 @@ def missing_migrations(aliases: Iterable[str], receipts: Iterable[str] = ()) -> 
     if not commands:
         return ""
     lines = dict.fromkeys(f"  python manage.py {command}" for command in commands)
-    return "\n".join(["The queue tables are not up to date. Run this first:", *lines])
+    return "\n".join([_("The queue tables are not up to date. Run this first:"), *lines])
 
 
 def is_migrated(using: str, labels: Container[str]) -> bool:

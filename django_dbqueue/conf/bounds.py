@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol, Self
 
-from ..exceptions import shown
+from ..exceptions import Told, gettext_noop, shown
 
 PROCESSES_MAX = 1000  # a slip of the finger shall not fork until the host stands still
 SECONDS_MAX = 10 * 365 * 86400  # what any database can add to its clock
@@ -91,13 +91,15 @@ class ProcessRange(NamedTuple):
         except ValueError:
             numbers = []
         if len(numbers) not in {1, 2}:
-            raise ValueError(f"must be a number, or a range such as 1-8, not {shown(value)}")
+            text = gettext_noop("must be a number, or a range such as 1-8, not %(given)s")
+            raise Told(text, given=shown(value))
         least, most = numbers[0], numbers[-1]
         if not 1 <= least <= most <= PROCESSES_MAX:
-            raise ValueError(
-                f"must be a number from 1 to {PROCESSES_MAX}, or a range such as 1-8, the lower "
-                f"number first, not {shown(value)}"
+            text = gettext_noop(
+                "must be a number from 1 to %(most)s, or a range such as 1-8, the lower number "
+                "first, not %(given)s"
             )
+            raise Told(text, most=PROCESSES_MAX, given=shown(value))
         return cls(least, most)
 
     def __str__(self) -> str:

@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from django.core.exceptions import ValidationError
 
-from ..exceptions import shown
+from ..exceptions import Told, gettext_noop, shown
 from ..fields import check_name
 
 WILDCARD = "*"
@@ -66,27 +66,34 @@ def parse_order(words: str | Iterable[str]) -> QueueOrder:
     """Read ``high,default`` or ``high=3,default=1``; ``ValueError`` says what is wrong with it."""
     words = words.split(",") if isinstance(words, str) else list(words)
     if len(words) > ENTRIES_MAX:
-        raise ValueError(f"{len(words)} queues are named in order; the limit is {ENTRIES_MAX}")
+        text = gettext_noop("%(number)s queues are named in order; the limit is %(most)s")
+        raise Told(text, number=len(words), most=ENTRIES_MAX)
     parts = [_split(word) for word in words]
     names = [name for name, _ in parts]
     weights = [weight for _, weight in parts if weight is not None]
     if twice := next((name for name in names if names.count(name) > 1), None):
-        raise ValueError(f"{twice!r} is named twice")
+        raise Told(gettext_noop("%(name)s is named twice"), name=repr(twice))
     if weights and len(weights) < len(parts):
         bare = next(name for name, weight in parts if weight is None)
-        raise ValueError(f"{bare!r} has no weight: give one to each queue, as in a=3,b=1, or none")
+        text = gettext_noop(
+            "%(name)s has no weight: give one to each queue, as in a=3,b=1, or none"
+        )
+        raise Told(text, name=repr(bare))
     return QueueOrder(tuple(names), tuple(weights))
 
 
 def _split(word: object) -> tuple[str, int | None]:
     if not isinstance(word, str):
-        raise ValueError(f"{shown(word)} is no queue's name")
+        raise Told(gettext_noop("%(name)s is no queue's name"), name=shown(word))
     name, has_weight, number = word.strip().rpartition("=")
     if not has_weight:
         name, weight = number, None
     elif not number.isdecimal() or not 1 <= int(number) <= WEIGHT_MAX:
-        limits = f"a whole number of at least 1 and at most {WEIGHT_MAX}"
-        raise ValueError(f"the weight of {name!r} must be {limits}, not {shown(number)}")
+        text = gettext_noop(
+            "the weight of %(name)s must be a whole number of at least 1 and at most %(most)s, "
+            "not %(given)s"
+        )
+        raise Told(text, name=repr(name), most=WEIGHT_MAX, given=shown(number))
     else:
         weight = int(number)
     refuse_odd(name, "queue")

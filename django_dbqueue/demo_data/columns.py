@@ -7,6 +7,7 @@ from typing import Any
 
 from django.db import models
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from ..lifecycle.table import Table
 from ..models import Job
@@ -37,32 +38,34 @@ def _guessed(field: Any, number: int, alias: str) -> Any:
         other = field.remote_field.model
         others = other._base_manager.using(alias).order_by("pk")[:RELATED_ROWS_MAX]
         if not others:
-            raise CannotFill(f"its column {field.name} needs a row of {other._meta.label}")
+            text = _("its column %(column)s needs a row of %(table)s")
+            raise CannotFill(text % {"column": field.name, "table": other._meta.label})
         return others[number % len(others)]
     for kind, make in GUESSES:
         if isinstance(field, kind):
             return make(field, number)
-    raise CannotFill(f"no example for its column {field.name}, a {type(field).__name__}")
+    text = _("no example for its column %(column)s, a %(type)s")
+    raise CannotFill(text % {"column": field.name, "type": type(field).__name__})
 
 
 # The narrower type first.
 GUESSES: tuple[tuple[Any, Callable[[Any, int], Any]], ...] = (
-    (models.EmailField, lambda _, number: f"customer{number}@shop.example"),
-    (models.URLField, lambda _, number: f"https://shop.example/{number}"),
-    (models.SlugField, lambda _, number: f"example-{number}"),
+    (models.EmailField, lambda _field, number: f"customer{number}@shop.example"),
+    (models.URLField, lambda _field, number: f"https://shop.example/{number}"),
+    (models.SlugField, lambda _field, number: f"example-{number}"),
     (
         (models.CharField, models.TextField),
         lambda field, number: f"{field.verbose_name} {number}"[: field.max_length],
     ),
-    (models.BooleanField, lambda _, number: number % 2 == 0),
-    ((models.IntegerField, models.FloatField), lambda _, number: number % 100),
-    (models.DecimalField, lambda _, number: number % 10),
-    (models.UUIDField, lambda *_: uuid.uuid4()),
-    (models.DateTimeField, lambda *_: timezone.now()),
-    (models.DateField, lambda *_: timezone.now().date()),
-    (models.DurationField, lambda _, number: timedelta(seconds=number)),
+    (models.BooleanField, lambda _field, number: number % 2 == 0),
+    ((models.IntegerField, models.FloatField), lambda _field, number: number % 100),
+    (models.DecimalField, lambda _field, number: number % 10),
+    (models.UUIDField, lambda *_given: uuid.uuid4()),
+    (models.DateTimeField, lambda *_given: timezone.now()),
+    (models.DateField, lambda *_given: timezone.now().date()),
+    (models.DurationField, lambda _field, number: timedelta(seconds=number)),
     (
         models.JSONField,
-        lambda _, number: {"example": number, "customer": "Ada", "token": "t0p-s3cret"},
+        lambda _field, number: {"example": number, "customer": "Ada", "token": "t0p-s3cret"},
     ),
 )

@@ -11,6 +11,8 @@ from django.apps import apps
 from django.core.exceptions import ValidationError
 from django.db import Error, transaction
 from django.utils.module_loading import autodiscover_modules
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 from ..exceptions import Bury
 from ..fields import DbNow
@@ -49,14 +51,23 @@ class Filled:
     why_not: str = ""
 
     def __str__(self) -> str:
-        return f"{self.table}: {self.why_not or f'{self.jobs} jobs in its queue {QUEUE}'}"
+        text = ngettext(
+            "%(table)s: %(number)s jobs in its queue %(queue)s",
+            "%(table)s: %(number)s jobs in its queue %(queue)s",
+            self.jobs,
+        )
+        if self.why_not:
+            text = _("%(table)s: left out: %(why)s")
+        values = {"number": self.jobs, "queue": QUEUE, "why": self.why_not}
+        return text % {"table": self.table, **values}
 
 
 def fill(jobs: int, tables: list[str], using: str | None = None) -> list[Filled]:
     """Make so many example jobs in each of these queue tables, none = all of one database or of
     all; ``TooMany`` beyond 10,000."""
     if not 1 <= jobs <= JOBS_MAX:
-        raise TooMany(f"--jobs must be at least 1 and at most {JOBS_MAX}, not {jobs}")
+        text = _("--jobs must be at least 1 and at most %(most)s, not %(given)s")
+        raise TooMany(text % {"most": JOBS_MAX, "given": jobs})
     chosen = parse_served(tables, using)
     autodiscover_modules("dbqueue_demo")
     results = []
@@ -68,7 +79,7 @@ def fill(jobs: int, tables: list[str], using: str | None = None) -> list[Filled]
         except (CannotFill, ValidationError, Error) as error:
             _remove(served)
             why = " ".join(getattr(error, "messages", None) or [str(error)]).strip()
-            results.append(Filled(served.label, 0, f"left out: {why}"))
+            results.append(Filled(served.label, 0, why))
         else:
             write_history(served.using, served.job_table, QUEUE)
             write_failures(table, QUEUE)
@@ -83,7 +94,7 @@ def remove(tables: list[str], using: str | None = None) -> list[Filled]:
 
 def _remove(served: Served) -> Filled:
     rows = served.model._default_manager.using(served.using).filter(queue=QUEUE)
-    count, _ = rows.delete()
+    count, _by_model = rows.delete()
     if archive := policy_of(served.model).archive:
         apps.get_model(archive)._default_manager.using(served.using).filter(queue=QUEUE).delete()
     forget_failures(table_of(served.model, served.using), QUEUE)
@@ -110,7 +121,7 @@ class Filler:
         for job in self._claim(counts["done"]):
             job.complete()
         self._insert(counts["claimed"])
-        for _ in self._claim(counts["claimed"]):
+        for _job in self._claim(counts["claimed"]):
             pass
         pick, between = self.chance.choice, self.chance.uniform
         self._insert(
@@ -121,7 +132,7 @@ class Filler:
     def _insert(self, count: int, more: Callable[[], dict[str, Any]] = dict) -> None:
         model, alias = self.table.model, self.table.connection.alias
         made = []
-        for _ in range(count):
+        for _each in range(count):
             self.number += 1
             age = DbNow(plus=-self.chance.expovariate(1 / 900))
             columns = {"created_at": age, **self.example(self.number), **more(), "queue": QUEUE}

@@ -5,6 +5,8 @@ from typing import Any
 
 from django.apps import apps
 from django.db import connections
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
 from ..fields import DbNow
 from ..lifecycle.table import Table
@@ -17,21 +19,37 @@ ROWS_MAX = 10_000  # the newest ones, among which done jobs are looked for
 Finding = tuple[str, str, str]  # a key as text, what is wrong, and the advice
 
 BEAT_TO_COME = (
-    "has a beat from the future",
-    "mend this server's clock, which is behind: until then it is listed as alive, living or not",
+    gettext_noop("has a beat from the future"),
+    gettext_noop(
+        "mend this server's clock, which is behind: until then it is listed as alive, living or not"
+    ),
 )
 GONE = (
-    "has left effects, and is not there",
-    "if nobody deleted it, its database has lost it: its work is done, so do not enqueue it again",
+    gettext_noop("has left effects, and is not there"),
+    gettext_noop(
+        "if nobody deleted it, its database has lost it: its work is done, so do not enqueue it "
+        "again"
+    ),
 )
 OTHER = (
-    "has an id that another job had, whose effects are there",
-    "its database has lost that one: set the next id above all that were given (docs/failover.md)",
+    gettext_noop("has an id that another job had, whose effects are there"),
+    gettext_noop(
+        "its database has lost that one: set the next id above all that were given "
+        "(docs/failover.md)"
+    ),
 )
 UNSEEN = (
-    "is done, and its receipt is not there",
-    "the database of its effects may have lost them: look there, and enqueue it again if so",
+    gettext_noop("is done, and its receipt is not there"),
+    gettext_noop(
+        "the database of its effects may have lost them: look there, and enqueue it again if so"
+    ),
 )
+
+
+def told(words: tuple[str, str]) -> tuple[str, str]:
+    """What is wrong, and the advice, in the language that is active."""
+    what, advice = words
+    return _(what), _(advice)
 
 
 def beats_to_come(using: str) -> list[str]:
@@ -56,9 +74,9 @@ def receipt_findings(table: Table) -> Iterator[Finding]:
     written = {digest for digest, _ in found}
     for digest, key in found:
         if key not in made:
-            yield key, *GONE
+            yield key, *told(GONE)
         elif digest != expected[key] and expected[key] not in written:
-            yield key, *OTHER
+            yield key, *told(OTHER)
     yield from _done_without(table, receipts, newest)
 
 
@@ -74,7 +92,7 @@ def _done_without(table: Table, receipts: Any, newest: float) -> Iterator[Findin
     digests = {digest_of(table, key, at): str(key) for key, at, *_ in done}
     there = receipts.filter(digest__in=list(digests)).values_list("digest", flat=True)
     for digest in digests.keys() - set(there):
-        yield digests[digest], *UNSEEN
+        yield digests[digest], *told(UNSEEN)
 
 
 def _kept_seconds(table: Table) -> float:

@@ -11,24 +11,25 @@ from dataclasses import dataclass, field
 from threading import Event
 from typing import Any
 
-from django.core.exceptions import ImproperlyConfigured, ValidationError
+from django.core.exceptions import ImproperlyConfigured
 from django.db import connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.utils import Error
+from django.utils.translation import gettext as _
 
 from ..adopt.renamed_tables import ADVICE, strays
 from ..conf import conf
 from ..dialects import dialect_of
 from ..exceptions import first_line
-from ..fields import check_name
 from ..lifecycle.execute import rows
 from ..lifecycle.policy import policy_of
 from ..lifecycle.table import Table, table_of
 from ..models import Worker
 from ..monitor.worker_list import with_ages
 from ..worker.served import Served, all_served
-from .after_failover import BEAT_TO_COME, beats_to_come, receipt_findings
+from .after_failover import BEAT_TO_COME, beats_to_come, receipt_findings, told
 from .facts import OWNER_OF_A_WORKER
+from .odd_rows import Broken, Row, misnamed, twins_among
 from .rules import ERRORS, ROW, IntegrityRule, archive_of, patience
 
 ROWS_MAX = 10_000  # by key, from either end, and by each index
@@ -73,22 +74,6 @@ class CheckResult:
         return not self.findings and not self.unchecked
 
 
-@dataclass(frozen=True)
-class Row:
-    """What is looked at of one row; ``rule`` is the number of the first one that it breaks, in the
-    list that was asked for."""
-
-    key: Any
-    queue: Any
-    status: Any
-    owner: Any
-    dedup_key: Any
-    rule: int | None
-
-
-Broken = tuple[Row, str, str]  # what is wrong with it, and the advice
-
-
 def check_integrity(using: str | None = None, shown: int = 20) -> CheckResult:
     """Examine the queue tables of one database, or of all; at most ``shown`` rows of a kind.
 
@@ -121,7 +106,9 @@ def check_integrity(using: str | None = None, shown: int = 20) -> CheckResult:
 def _check_stray_names(using: str, found: CheckResult) -> None:
     try:
         for table, name, what in strays(using):
-            found.findings.append(Violation(using, table, name, "", None, what, ADVICE[what]))
+            found.findings.append(
+                Violation(using, table, name, "", None, *told((what, ADVICE[what])))
+            )
     except Error as error:
         found.unchecked.append(Unchecked(using, None, first_line(error)))
 
@@ -131,7 +118,7 @@ def _check_beats(using: str, found: CheckResult) -> None:
     with suppress(Error):
         for uuid in beats_to_come(using):
             label = Worker._meta.label_lower
-            found.findings.append(Violation(using, label, uuid, "", None, *BEAT_TO_COME))
+            found.findings.append(Violation(using, label, uuid, "", None, *told(BEAT_TO_COME)))
 
 
 def _unreachable(alias: str) -> str:
@@ -173,7 +160,10 @@ def _check_table(served: Served, shown: int, found: CheckResult) -> None:
         if counts[what] <= shown:
             where = served.using, table.label, key, "", None
             found.findings.append(Violation(*where, what, advice))
-    found.more += [f"{table.label} {what}" for what, count in counts.items() if count > shown]
+    text = _("%(row)s %(what)s")
+    found.more += [
+        text % {"row": table.label, "what": what} for what, count in counts.items() if count > shown
+    ]
 
 
 def _text(value: Any) -> str:
@@ -218,8 +208,8 @@ class IntegrityCheck:
                 if rules is ROW:
                     seen.setdefault(row.key, row)
         for row in seen.values():
-            yield from _misnamed(row)
-        yield from _twins(seen.values())
+            yield from misnamed(row)
+        yield from twins_among(seen.values())
         yield from self._abandoned([row for row in seen.values() if row.status == 1])
 
     def _sources(self) -> Iterator[tuple[list[IntegrityRule], list[Row]]]:
@@ -262,38 +252,18 @@ class IntegrityCheck:
         for row in claimed:
             if match := OWNER_OF_A_WORKER.fullmatch(_text(row.owner)):
                 by_worker[match[1]].append(row)
-        uuids, states = sorted(by_worker), dict.fromkeys(by_worker, "is not known")
+        unknown = _("is claimed by a worker that is not known")
+        uuids, states = sorted(by_worker), dict.fromkeys(by_worker, unknown)
         for start in range(0, len(uuids), KEYS_MAX):
             workers = Worker.objects.using(self.table.connection.alias)
             for worker in with_ages(workers.filter(uuid__in=uuids[start : start + KEYS_MAX])):
                 if worker.stopped_at is not None:
-                    states[worker.uuid] = "has stopped"
+                    states[worker.uuid] = _("is claimed by a worker that has stopped")
                 else:
                     is_silent = worker.beat_age > patience()
-                    states[worker.uuid] = "has not beaten for long" if is_silent else ""
+                    silent = _("is claimed by a worker that has not beaten for long")
+                    states[worker.uuid] = silent if is_silent else ""
+        advice = _("start a worker that serves this table")
         for uuid, held in by_worker.items():
-            if states[uuid]:
-                what = f"is claimed by a worker that {states[uuid]}"
-                yield from ((row, what, "start a worker that serves this table") for row in held)
-
-
-def _misnamed(row: Row) -> Iterator[Broken]:
-    named = {"queue": row.queue, "dedup_key": row.dedup_key}
-    for column, name in named.items():
-        if column == "dedup_key" and name is None:
-            continue
-        try:
-            check_name(name, column)
-        except ValidationError as error:
-            yield row, f"has a {column} that is no name: {error.messages[0]}", f"correct {column}"
-
-
-def _twins(found: Iterable[Row]) -> Iterator[Broken]:
-    groups: dict[tuple[Any, Any], list[Row]] = defaultdict(list)
-    for row in found:
-        if row.dedup_key is not None:
-            groups[row.queue, row.dedup_key].append(row)
-    for twins in groups.values():
-        if len(twins) > 1:
-            advice = "cancel() all but one, and migrate: the table has lost its constraint"
-            yield from ((row, "has a dedup_key that another job has, too", advice) for row in twins)
+            if what := states[uuid]:
+                yield from ((row, what, advice) for row in held)

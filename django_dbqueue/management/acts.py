@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, ngettext
+
 from ..operate.acting import (
     BURY,
     CANCEL,
@@ -22,6 +25,7 @@ from ..operate.acting import Verb as JobVerb
 from ..operate.choice import Choice, keys_of
 from ..operate.recording import KEYS_NAMED_MAX
 from ..states import Status
+from ..texts import wording
 from ..worker.served import Served
 from .choosing import add_filters, add_tables, choice_of, name_of, named_tables
 from .confirming import add_confirmation, confirm
@@ -39,21 +43,31 @@ class Act:
 
     word: str
     verb: JobVerb
-    help: str
     states: Collection[Status]
     asks: bool = True
 
 
+HELP = {
+    "retry": gettext_lazy("put failed (buried) jobs back to work"),
+    "kick": gettext_lazy("put buried and delayed jobs back to work"),
+    "move": gettext_lazy("put jobs into another queue"),
+    "prioritize": gettext_lazy("give jobs another priority"),
+    "reschedule": gettext_lazy("have waiting jobs run at another time"),
+    "bury": gettext_lazy("park jobs for a person"),
+    "release": gettext_lazy("take claimed jobs away from their workers"),
+    "cancel": gettext_lazy("take jobs out for good, into the archive if any"),
+    "clear": gettext_lazy("cancel all jobs of a queue that wait"),
+}
 ACTS = [
-    Act("retry", KICK, "put failed (buried) jobs back to work", (Status.BURIED,), asks=False),
-    Act("kick", KICK, "put buried and delayed jobs back to work", KICK.sources, asks=False),
-    Act("move", MOVE, "put jobs into another queue", MOVE.sources),
-    Act("prioritize", PRIORITIZE, "give jobs another priority", PRIORITIZE.sources),
-    Act("reschedule", RESCHEDULE, "have waiting jobs run at another time", RESCHEDULE.sources),
-    Act("bury", BURY, "park jobs for a person", BURY.sources),
-    Act("release", RELEASE, "take claimed jobs away from their workers", RELEASE.sources),
-    Act("cancel", CANCEL, "take jobs out for good, into the archive if any", CANCEL.sources),
-    Act("clear", CANCEL, "cancel all jobs of a queue that wait", WAITING),
+    Act("retry", KICK, (Status.BURIED,), asks=False),
+    Act("kick", KICK, KICK.sources, asks=False),
+    Act("move", MOVE, MOVE.sources),
+    Act("prioritize", PRIORITIZE, PRIORITIZE.sources),
+    Act("reschedule", RESCHEDULE, RESCHEDULE.sources),
+    Act("bury", BURY, BURY.sources),
+    Act("release", RELEASE, RELEASE.sources),
+    Act("cancel", CANCEL, CANCEL.sources),
+    Act("clear", CANCEL, WAITING),
 ]
 
 
@@ -62,11 +76,11 @@ def add_arguments(act: Act, parser: ArgumentParser) -> None:
     add_filters(parser, act.states)
     add_values(act.verb, parser)
     add_user(parser)
-    parser.add_argument("--all", action="store_true", help="where neither table nor filter is")
-    parser.add_argument("--dry-run", action="store_true", help="count only, and change nothing")
+    parser.add_argument("--all", action="store_true", help=_("where neither table nor filter is"))
+    parser.add_argument("--dry-run", action="store_true", help=_("count only, and change nothing"))
     if act.word == "clear":
         claimed = "--include-claimed"
-        parser.add_argument(claimed, action="store_true", help="also those that workers have")
+        parser.add_argument(claimed, action="store_true", help=_("also those that workers have"))
     else:
         parser.add_argument(
             "--id",
@@ -74,7 +88,7 @@ def add_arguments(act: Act, parser: ArgumentParser) -> None:
             action="extend",
             default=[],
             metavar="ID",
-            help="these of one table: 5 7 20-29",
+            help=_("these of one table: 5 7 20-29"),
         )
     if act.asks:
         add_confirmation(parser)
@@ -120,12 +134,20 @@ def do(
 
 def counted(tables: Sequence[Served], choice: Choice, states: Collection[Status]) -> Iterator[str]:
     """How many jobs are meant, at most 1,000 of a state; whatever their errors are."""
-    among = f", of which those with {choice.error!r} in their error" if choice.error else ""
     for served in tables:
         counts = [keyset.count() for keyset in choice.keysets(served, states)]
         number, more = sum(one.number for one in counts), any(one.is_at_least for one in counts)
         if number or more:
-            yield f"{name_of(served, tables)}: {number:,}{'+' * more} jobs{among}"
+            text = ngettext("%(table)s: %(number)s jobs", "%(table)s: %(number)s jobs", number)
+            if choice.error:
+                text = ngettext(
+                    "%(table)s: %(number)s jobs, of which those with %(text)s in their error",
+                    "%(table)s: %(number)s jobs, of which those with %(text)s in their error",
+                    number,
+                )
+            shown = f"{wording.number(number)}{'+' * more}"
+            values = {"table": name_of(served, tables), "text": repr(choice.error)}
+            yield text % {**values, "number": shown}
 
 
 def missed(report: Report, asked: int) -> str:
@@ -133,7 +155,14 @@ def missed(report: Report, asked: int) -> str:
     wanted = min(asked, report.limit or asked)
     if report.is_dry or report.changed >= wanted:
         return ""
-    return f"{report.changed} of {wanted} jobs: the others are gone, or in another state"
+    text = ngettext(
+        "%(changed)s of %(number)s jobs: the others are gone, or in another state",
+        "%(changed)s of %(number)s jobs: the others are gone, or in another state",
+        wanted,
+    )
+    return text % {"changed": report.changed, "number": wanted}
 
 
-VERBS = {act.word: Verb(act.help, partial(add_arguments, act), partial(run, act)) for act in ACTS}
+VERBS = {
+    act.word: Verb(HELP[act.word], partial(add_arguments, act), partial(run, act)) for act in ACTS
+}

@@ -4,11 +4,14 @@ from argparse import ArgumentParser
 from collections.abc import Collection
 from typing import Any
 
+from django.utils.translation import gettext as _
+
 from ..conf.queue_order import is_pattern
 from ..fields import check_name
 from ..operate.choice import Choice
 from ..states import Status
 from ..worker.served import Served, parse_served
+from .commands._text import on
 from .commands._types import alias, positive, some
 from .durations import duration
 from .verbs import Refused
@@ -18,24 +21,28 @@ STATES = {status.label: status for status in Status} | {"failed": Status.BURIED}
 
 def add_tables(parser: ArgumentParser) -> None:
     place = "TABLE[@DATABASE][:QUEUE]"
-    parser.add_argument("tables", nargs="*", metavar=place, help="default: every queue table")
-    parser.add_argument("--database", type=alias, help="only this database alias")
-    parser.add_argument("--json", action="store_true", help="for programs")
+    parser.add_argument("tables", nargs="*", metavar=place, help=_("default: every queue table"))
+    parser.add_argument("--database", type=alias, help=_("only this database alias"))
+    parser.add_argument("--json", action="store_true", help=_("for programs"))
 
 
 def add_filters(parser: ArgumentParser, states: Collection[Status] = ()) -> None:
     add = parser.add_argument
-    add("--queue", action="append", default=[], help="only this one; may be given more than once")
+    one = _("only this one; may be given more than once")
+    add("--queue", action="append", default=[], help=one)
     if len(states) > 1:
         names = [name for name, status in STATES.items() if status in states]
-        add("--state", action="append", default=[], choices=names, help="only jobs in this state")
-    since = "10m, 24h, 7d: since they ended, or else were enqueued"
+        state = _("only jobs in this state")
+        add("--state", action="append", default=[], choices=names, help=state)
+    since = _("10m, 24h, 7d: since they ended, or else were enqueued")
     add("--older-than", type=duration, metavar="AGE", help=since)
-    add("--newer-than", type=duration, metavar="AGE", help="the same")
+    add("--newer-than", type=duration, metavar="AGE", help=_("the same"))
     # Left empty by a script it would mean all jobs.
-    add("--error", type=some, metavar="TEXT", help="a part of the newest error, capitals aside")
-    add("--failure", type=some, metavar="FINGERPRINT", help="as `dbqueue failures` shows them")
-    add("--limit", type=positive, help="most jobs in all")
+    error = _("a part of the newest error, capitals aside")
+    add("--error", type=some, metavar="TEXT", help=error)
+    failure = _("as `dbqueue failures` shows them")
+    add("--failure", type=some, metavar="FINGERPRINT", help=failure)
+    add("--limit", type=positive, help=_("most jobs in all"))
 
 
 def refuse_patterns(tables: Collection[Served], queues: Collection[str]) -> None:
@@ -43,7 +50,8 @@ def refuse_patterns(tables: Collection[Served], queues: Collection[str]) -> None
     for queue in [*queues, *[one.queue for one in tables if one.queue]]:
         check_name(queue, "queue")
         if is_pattern(queue):
-            raise Refused(f"{queue!r} is a pattern: name the queues, or the whole table")
+            text = _("%(name)s is a pattern: name the queues, or the whole table")
+            raise Refused(text % {"name": repr(queue)})
 
 
 def choice_of(options: dict[str, Any]) -> Choice:
@@ -62,18 +70,24 @@ def named_tables(options: dict[str, Any], choice: Choice) -> tuple[Served, ...]:
     """All of them only where that was said, or something else was asked of the jobs."""
     word = options["verb"]
     if not (options["tables"] or options["all"] or not choice.is_empty):
-        raise Refused(f"{word} which jobs? Name a table, or give a filter, or --all.")
+        text = _("%(verb)s which jobs? Name a table, or give a filter, or --all.")
+        raise Refused(text % {"verb": word})
     if choice.ids and choice != Choice(ids=choice.ids):
-        raise Refused(f"{word} --id goes with no other filter.")
+        raise Refused(_("%(verb)s --id goes with no other filter.") % {"verb": word})
     tables = parse_served(options["tables"], options["database"])
     refuse_patterns(tables, choice.queues)
     if choice.ids and (len(tables) != 1 or not options["tables"]):
-        several = ", TABLE@DATABASE where it is on several" if options["tables"] else ""
-        raise Refused(f"{word} --id: name the one table in which these ids are{several}.")
+        text = _("%(verb)s --id: name the one table in which these ids are.")
+        if options["tables"]:
+            text = _(
+                "%(verb)s --id: name the one table in which these ids are, TABLE@DATABASE where it "
+                "is on several."
+            )
+        raise Refused(text % {"verb": word})
     return tables
 
 
 def name_of(served: Served, tables: Collection[Served]) -> str:
     """With its database, where there are several."""
     several = len({one.using for one in tables}) > 1
-    return f"{served} on {served.using}" if several else str(served)
+    return on(str(served), served.using) if several else str(served)

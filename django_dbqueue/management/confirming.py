@@ -5,30 +5,34 @@ from argparse import ArgumentParser
 from collections.abc import Iterable
 from typing import Any
 
+from django.utils.translation import gettext as _
+
 from .commands._log import printable
 from .verbs import Refused
 
 
 def add_confirmation(parser: ArgumentParser) -> None:
-    parser.add_argument("--yes", action="store_true", help="do not ask; needed without a terminal")
+    yes = _("do not ask; needed without a terminal")
+    parser.add_argument("--yes", action="store_true", help=yes)
 
 
-def confirm(options: dict[str, Any], says: str, counts: Iterable[str]) -> None:
+def confirm(options: dict[str, Any], says: Any, counts: Iterable[str]) -> None:
     """Go on only with ``--yes``, or with a yes by somebody at the terminal; else ``Refused``.
 
-    ``says`` is what is done to each job; ``counts`` how many there are in each table.
+    ``says`` is what becomes of each job; ``counts`` how many there are in each table.
     """
     if options["yes"]:
         return
     word = options["verb"]
     if not sys.stdin.isatty():
-        raise Refused(
-            f"{word} asks first, and here is no terminal: nothing was changed. Repeat it with "
+        text = _(
+            "%(verb)s asks first, and here is no terminal: nothing was changed. Repeat it with "
             "--yes, or count with --dry-run."
         )
-    lines = [*counts, f"Each {says}.", "Go on? [y/N] "]
+        raise Refused(text % {"verb": word})
+    lines = [*counts, str(says), _("Go on? [y/N]") + " "]
     # Not to stdout, which may be for a program.
     sys.stderr.write(printable("\n".join(lines)))
     sys.stderr.flush()
     if sys.stdin.readline().strip().lower() not in {"y", "yes"}:
-        raise Refused("nothing was changed")
+        raise Refused(_("nothing was changed"))

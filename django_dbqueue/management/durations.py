@@ -3,6 +3,8 @@
 import re
 from argparse import ArgumentTypeError
 
+from django.utils.translation import gettext as _
+
 from ..lifecycle.policy import MAX_SECONDS
 
 UNITS = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86_400, "w": 604_800}
@@ -20,6 +22,6 @@ def duration(text: str) -> float:
         except ValueError:
             found = -1.0
     if not 0 <= found <= MAX_SECONDS:
-        problem = "is no time such as 90, 10m, 1h30m or 7d, of at most ten years"
-        raise ArgumentTypeError(f"{text!r} {problem}")
+        why = _("%(given)s is no time such as 90, 10m, 1h30m or 7d, of at most ten years")
+        raise ArgumentTypeError(why % {"given": repr(text)})
     return found

@@ -7,6 +7,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from ..operate.choice import Choice
 from ..states import Status
@@ -42,10 +44,10 @@ def run(options: dict[str, Any]) -> str:
     if options["json"]:
         return json.dumps({"version": VERSION, "failed": rows, "more": more}, indent=2)
     if not rows:
-        return "no failed jobs"
-    head = ["table", "id", "queue", "attempts", "failed at (UTC)", "error"]
+        return _("no failed jobs")
+    head = [_("table"), "id", _("queue"), _("attempts"), _("failed at (UTC)"), _("error")]
     text = aligned([head, *([*map(str, list(row.values())[:5]), shortened(row)] for row in rows)])
-    return "\n".join([text, *(["There are more: --limit shows them."] if more else [])])
+    return "\n".join([text, *([_("There are more: --limit shows them.")] if more else [])])
 
 
 def failed(tables: tuple[Served, ...], choice: Choice) -> Iterator[dict[str, Any]]:
@@ -73,7 +75,7 @@ def told(table: str, job: Any) -> dict[str, Any]:
 
 def in_utc(instant: datetime | None) -> str:
     if instant is None:
-        return "unknown"
+        return _("unknown")
     aware = instant if timezone.is_aware(instant) else timezone.make_aware(instant)
     return aware.astimezone(UTC).isoformat(" ", "seconds").partition("+")[0]
 
@@ -83,4 +85,4 @@ def shortened(row: dict[str, Any]) -> str:
     return text if len(text) <= ERROR_CHARS else text[: ERROR_CHARS - 1] + "…"
 
 
-FAILED = Verb("what is buried, the newest first, and why", add_arguments, run)
+FAILED = Verb(gettext_lazy("what is buried, the newest first, and why"), add_arguments, run)

@@ -5,8 +5,13 @@ from argparse import ArgumentParser
 from datetime import UTC, datetime
 from typing import Any
 
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, pgettext_lazy
+
 from ..metrics.counts import Failed
 from ..monitor.failures import DAY, FailureGroup, Failures, failures
+from ..monitor.overview import in_words
+from ..texts.wording import number
 from ..worker.served import Served, parse_served
 from .choosing import add_tables, name_of, refuse_patterns
 from .commands._log import printable
@@ -16,14 +21,25 @@ from .verbs import ProblemsFound, Refused, Verb
 
 VERSION = 1  # of the JSON: names may be added; what changes or goes makes another one
 WORDS_CHARS = 80
-HEAD = ["failure", "table", "1 h", "24 h", "failed", "retrying", "last seen (UTC)", "what"]
+HEAD = [
+    gettext_lazy("failure"),
+    gettext_lazy("table"),
+    gettext_lazy("1 h"),
+    gettext_lazy("24 h"),
+    gettext_lazy("failed"),
+    gettext_lazy("retrying"),
+    gettext_lazy("last seen (UTC)"),
+    pgettext_lazy("column of a list", "what"),
+]
 
 
 def add_arguments(parser: ArgumentParser) -> None:
     add_tables(parser)
-    one = "only this one; may be given more than once"
+    one = _("only this one; may be given more than once")
     parser.add_argument("--queue", action="append", default=[], help=one)
-    since = "only what failed within 10m, 1h, 24h; default: that of a day, and what is still here"
+    since = _(
+        "only what failed within 10m, 1h, 24h; default: that of a day, and what is still here"
+    )
     parser.add_argument("--since", type=duration, metavar="AGE", help=since)
 
 
@@ -33,12 +49,16 @@ def run(options: dict[str, Any]) -> str:
     refuse_patterns(tables, options["queue"])
     since = options["since"]
     if since is not None and since > DAY * 60:
-        raise Refused("--since: at most 24h, for which failures are counted kind by kind")
+        text = _("--since: at most 24h, for which failures are counted kind by kind")
+        raise Refused(text)
     minutes = None if since is None else max(1, round(since / 60))
     found = failures(tables, options["queue"], minutes)
     text = as_json(found) if options["json"] else as_text(found, tables)
     if found.problems:
-        problems = [f"{name} cannot be asked: {why}" for name, why in found.problems.items()]
+        problems = [
+            _("%(name)s cannot be asked: %(why)s") % {"name": in_words(name), "why": why}
+            for name, why in found.problems.items()
+        ]
         raise ProblemsFound(text, printable("\n".join(problems)))
     return text
 
@@ -75,33 +95,35 @@ def as_object(one: FailureGroup) -> dict[str, Any]:
 
 def as_text(found: Failures, tables: tuple[Served, ...]) -> str:
     if not found.groups:
-        return "no failures"
-    return aligned([HEAD, *(line(one, tables) for one in found.groups)])
+        return _("no failures")
+    return aligned([list(map(str, HEAD)), *(line(one, tables) for one in found.groups)])
 
 
 def line(one: FailureGroup, tables: tuple[Served, ...]) -> list[str]:
-    counts = [f"{one.hour:,}", f"{one.day:,}", *here(one.here)]
+    counts = [number(one.hour), number(one.day), *here(one.here)]
     table = name_of(one.served, tables)
     return [one.fingerprint, table, *counts, in_utc(one.last_seen), what(one)]
 
 
 def here(counted: Failed) -> list[str]:
     more = "+" * counted.is_at_least
-    return [f"{number:,}{more}" for number in (counted.buried, counted.retrying)]
+    return [f"{number(count)}{more}" for count in (counted.buried, counted.retrying)]
 
 
 def what(one: FailureGroup) -> str:
     """The class, the words and the place, as far as there is room."""
     if one.is_other:
-        return "of kinds beyond those that are told apart"
+        return _("of kinds beyond those that are told apart")
     name = one.failure.exception.rpartition(".")[2]
     words = f"{name}: {one.failure.words}" if one.failure.words else name
     words = words if len(words) <= WORDS_CHARS else words[: WORDS_CHARS - 1] + "…"
-    return f"{words} in {one.failure.place}" if one.failure.place else words
+    if not one.failure.place:
+        return words
+    return _("%(error)s in %(place)s") % {"error": words, "place": one.failure.place}
 
 
 def in_utc(moment: datetime | None) -> str:
     return "" if moment is None else moment.astimezone(UTC).strftime("%Y-%m-%d %H:%M")
 
 
-FAILURES = Verb("what failed, kind by kind, and how often", add_arguments, run)
+FAILURES = Verb(gettext_lazy("what failed, kind by kind, and how often"), add_arguments, run)

@@ -6,9 +6,13 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
 from ..conf import conf
-from ..lifecycle.claim_end import duration as in_words
+from ..monitor.overview import in_words
 from ..monitor.thresholds import Thresholds, Watched, watch
+from ..texts import wording
 from ..worker.served import parse_served
 from .choosing import add_tables
 from .commands._log import printable
@@ -23,9 +27,10 @@ MAX_WAITING = 1_000
 
 def add_arguments(parser: ArgumentParser) -> None:
     add_tables(parser)
-    many = f"alert at so many waiting jobs; default: {MAX_WAITING:,}"
+    many = _("alert at so many waiting jobs; default: %(number)s")
+    many %= {"number": wording.number(MAX_WAITING)}
     parser.add_argument("--max", type=positive, default=MAX_WAITING, metavar="JOBS", help=many)
-    late = "alert where a job waits for longer; default: the setting LATE_AFTER"
+    late = _("alert where a job waits for longer; default: the setting LATE_AFTER")
     parser.add_argument("--max-age", type=duration, metavar="TIME", help=late)
 
 
@@ -40,7 +45,10 @@ def run(options: dict[str, Any]) -> str:
     problems = [
         f"{titles[one.table, one.database]}:{one.queue}: {', '.join(one.why)}" for one in found.over
     ]
-    problems += [f"{name} cannot be asked: {why}" for name, why in found.problems.items()]
+    problems += [
+        _("%(name)s cannot be asked: %(why)s") % {"name": in_words(name), "why": why}
+        for name, why in found.problems.items()
+    ]
     if problems:
         raise ProblemsFound(text, printable("\n".join(problems)))
     return text
@@ -59,13 +67,15 @@ def as_json(found: Watched, limits: Thresholds) -> str:
 
 
 def as_text(found: Watched, titles: Mapping[tuple[str, str], str]) -> str:
-    head = ["queue table", "queue", "waiting", "oldest", "delayed", "claimed", "workers", "alert"]
+    states = [wording.state_word(name) for name in ("delayed", "claimed")]
+    head = [_("queue table"), _("queue"), _("waiting"), _("oldest"), *states, _("workers")]
+    head += [_("alert")]
     lines = [
         [
             titles[one.table, one.database],
-            one.queue + (" (paused)" if one.paused else ""),
-            f"{one.waiting:,}",
-            "" if one.oldest_seconds is None else in_words(one.oldest_seconds),
+            _("%(queue)s (paused)") % {"queue": one.queue} if one.paused else one.queue,
+            wording.number(one.waiting),
+            "" if one.oldest_seconds is None else wording.duration(one.oldest_seconds),
             str(one.count("delayed")),
             str(one.count("claimed")),
             str(one.workers),
@@ -73,7 +83,9 @@ def as_text(found: Watched, titles: Mapping[tuple[str, str], str]) -> str:
         ]
         for one in found.queues
     ]
-    return aligned([head, *lines]) if lines else "no queues"
+    return aligned([head, *lines]) if lines else _("no queues")
 
 
-MONITOR = Verb("exit with 1 where a queue is too long, or waits too long", add_arguments, run)
+MONITOR = Verb(
+    gettext_lazy("exit with 1 where a queue is too long, or waits too long"), add_arguments, run
+)

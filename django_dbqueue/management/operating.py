@@ -6,6 +6,7 @@ from typing import Any
 
 from django.core.exceptions import ValidationError
 
+from ..texts.wording import said
 from . import acts
 from .commands._log import printable
 from .failed import FAILED
@@ -28,7 +29,7 @@ def _refusing(run: Callable[[dict[str, Any]], str]) -> Callable[[dict[str, Any]]
         except ValidationError as error:
             raise Refused(printable(" ".join(error.messages))) from error
         except ValueError as error:
-            raise Refused(printable(str(error))) from error
+            raise Refused(printable(said(error))) from error
 
     return run_or_refuse
 

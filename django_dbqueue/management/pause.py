@@ -2,11 +2,14 @@
 
 import json
 from argparse import ArgumentParser, ArgumentTypeError
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, override
 
 from ..models import Queue
 from ..models.queue import ALL, FOR_GOOD
@@ -30,10 +33,9 @@ VERSION = 1  # of the JSON
 
 def add_names(parser: ArgumentParser) -> None:
     add_tables(parser)
-    parser.add_argument(
-        "--queue", action="append", default=[], help="of these tables, or of all; more than once"
-    )
-    parser.add_argument("--all", action="store_true", help="all queues of all queue tables")
+    queue = _("of these tables, or of all; more than once")
+    parser.add_argument("--queue", action="append", default=[], help=queue)
+    parser.add_argument("--all", action="store_true", help=_("all queues of all queue tables"))
     add_user(parser)
 
 
@@ -44,22 +46,23 @@ def add_pause(parser: ArgumentParser) -> None:
         type=while_of,
         dest="seconds",
         metavar="TIME",
-        help="10m, 2h; default: until resume",
+        help=_("10m, 2h; default: until resume"),
     )
-    parser.add_argument("--reason", default="", help="is shown where it is paused")
+    parser.add_argument("--reason", default="", help=_("is shown where it is paused"))
 
 
 def while_of(text: str) -> float:
     seconds = duration(text)
     if not seconds:
-        raise ArgumentTypeError("it must be more than 0 seconds")
+        raise ArgumentTypeError(_("it must be more than 0 seconds"))
     return seconds
 
 
 def run_pause(options: dict[str, Any]) -> str:
     seconds, reason = options["seconds"], options["reason"]
     end = FOR_GOOD if seconds is None else timezone.now() + timedelta(seconds=seconds)
-    said = f"paused {pause_end(end)}" + (f": {reason}" if reason else "")
+    with override(None):  # the log is English in every language
+        said = f"Paused {pause_end(end)}" + (f": {reason}" if reason else "")
     found, user = named(options), user_of(options)
     for one in found:
         if isinstance(one, Served):
@@ -67,7 +70,9 @@ def run_pause(options: dict[str, Any]) -> str:
         else:
             pause_everything(one, seconds, reason)
         note(user, one, said)
-    return told(found, options, said)
+    text = _("%(what)s paused %(end)s: %(reason)s") if reason else _("%(what)s paused %(end)s")
+    values = {"end": pause_end(end), "reason": reason}
+    return told(found, options, lambda what, _scope: text % {"what": what, **values})
 
 
 def run_resume(options: dict[str, Any]) -> str:
@@ -77,8 +82,19 @@ def run_resume(options: dict[str, Any]) -> str:
             resume(one)
         else:
             resume_everything(one)
-        note(user, one, "resumed")
-    return told(found, options, "resumed")
+        note(user, one, "Resumed")
+    return told(found, options, resumed)
+
+
+def resumed(what: str, scope: str) -> str:
+    """In words; ``scope`` is what still holds for it."""
+    text = {
+        "": _("%(what)s resumed"),
+        "its queue": _("%(what)s resumed, but its queue is still paused"),
+        "its whole table": _("%(what)s resumed, but its whole table is still paused"),
+        "everything": _("%(what)s resumed, but everything is still paused"),
+    }
+    return text[scope] % {"what": what}
 
 
 def note(user: Any, one: Served | str, said: str) -> None:
@@ -87,7 +103,7 @@ def note(user: Any, one: Served | str, said: str) -> None:
         return
     what = f"{one.title}, queue {one.queue or ALL}" if isinstance(one, Served) else f"all on {one}"
     place = on(one.using if isinstance(one, Served) else one)
-    text = f"{said[:1].upper()}{said[1:]}: {what}{place}; filters: none"
+    text = f"{said}: {what}{place}; filters: none"
     record_of(user, Queue, what, text)
 
 
@@ -96,20 +112,22 @@ def named(options: dict[str, Any]) -> list[Served | str]:
     looked at before anything is done."""
     tables, queues = options["tables"], options["queue"]
     if options["all"] and (tables or queues):
-        raise Refused("--all goes with neither a table nor --queue")
+        raise Refused(_("--all goes with neither a table nor --queue"))
     if not (tables or queues or options["all"]):
-        word = options["verb"]
-        raise Refused(f"{word} what? Name TABLE:QUEUE or a whole TABLE, or give --queue or --all.")
+        text = _("%(verb)s what? Name TABLE:QUEUE or a whole TABLE, or give --queue or --all.")
+        raise Refused(text % {"verb": options["verb"]})
     served = parse_served(tables, options["database"])
     if options["all"]:
         return [*dict.fromkeys(one.using for one in served)]
     refuse_patterns(served, queues)
     if queues and (twice := [one for one in served if one.queue]):
-        raise Refused(f"{twice[0]} names its queue: give no --queue with it")
+        text = _("%(name)s names its queue: give no --queue with it")
+        raise Refused(text % {"name": twice[0]})
     return [replace(one, queue=queue) for one in served for queue in queues or [one.queue]]
 
 
-def told(found: list[Served | str], options: dict[str, Any], said: str) -> str:
+def told(found: list[Served | str], options: dict[str, Any], say: Callable[[str, str], str]) -> str:
+    """``say`` is given what it was done to, and what is still paused."""
     tables = [one for one in found if isinstance(one, Served)]
     if options["json"]:
         rows = [
@@ -123,12 +141,11 @@ def told(found: list[Served | str], options: dict[str, Any], said: str) -> str:
     for one in found:
         if isinstance(one, Served):
             scope = still_paused(one) if options["verb"] == "resume" else ""
-            more = f", but {scope} is still paused" if scope else ""
-            lines.append(f"{name_of(one, tables)} {said}{more}")
+            lines.append(say(name_of(one, tables), scope))
         else:
-            lines.append(f"everything on {one} {said}")
+            lines.append(say(_("everything on %(database)s") % {"database": one}, ""))
     return "\n".join(lines)
 
 
-PAUSE = Verb("stop claims from queues; what runs goes on", add_pause, run_pause)
-RESUME = Verb("let claims from queues go on", add_names, run_resume)
+PAUSE = Verb(gettext_lazy("stop claims from queues; what runs goes on"), add_pause, run_pause)
+RESUME = Verb(gettext_lazy("let claims from queues go on"), add_names, run_resume)

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from django.apps import apps
+from django.utils.translation import gettext as _
 
 from ..conf import conf
 from ..operate.recording import CHANGED, DELETED, record
@@ -14,8 +15,11 @@ from .verbs import Refused
 
 
 def add_user(parser: ArgumentParser) -> None:
-    who = "a user of the project: the admin's log has the action as theirs; default: the "
-    parser.add_argument("--by", metavar="USERNAME", help=f"{who}setting OPERATOR")
+    who = _(
+        "a user of the project: the admin's log has the action as theirs; default: the setting "
+        "OPERATOR"
+    )
+    parser.add_argument("--by", metavar="USERNAME", help=who)
 
 
 def user_of(options: dict[str, Any]) -> Any:
@@ -24,13 +28,15 @@ def user_of(options: dict[str, Any]) -> Any:
     if not name:
         return None
     if not apps.is_installed("django.contrib.admin"):
-        raise Refused("--by: there is no log, since django.contrib.admin is not installed")
+        text = _("--by: there is no log, since django.contrib.admin is not installed")
+        raise Refused(text)
     from django.contrib.auth import get_user_model  # noqa: PLC0415  # needs the app
 
     model: Any = get_user_model()
     user = model._default_manager.filter(**{model.USERNAME_FIELD: name}).first()
     if user is None:
-        raise Refused(f"--by: there is no user {name!r}; nothing was changed")
+        text = _("--by: there is no user %(name)s; nothing was changed")
+        raise Refused(text % {"name": repr(name)})
     return user.pk
 
 
@@ -40,7 +46,7 @@ def recorded(report: Report, user: Any) -> Iterator[None]:
     try:
         yield
     finally:
-        for _, served, progress in report.done if user is not None else ():
+        for _name, served, progress in report.done if user is not None else ():
             if not report.is_dry and progress.taken:
                 said = f"{progress.verb.told}: {progress}; dbqueue {report.word}"
                 flag = DELETED if progress.verb.is_final else CHANGED

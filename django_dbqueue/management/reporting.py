@@ -7,10 +7,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from django.db.utils import Error
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 from ..exceptions import first_line
 from ..lifecycle.operator import Changed
 from ..operate.acting import Progress
+from ..texts.wording import changed
 from ..worker.served import Served
 from .commands._log import printable
 from .verbs import FOUND, ProblemsFound
@@ -41,12 +44,12 @@ class Report:
     @property
     def left(self) -> int | None:
         """How many jobs more may be changed."""
-        taken = sum(progress.taken for _, _, progress in self.done)
+        taken = sum(progress.taken for *_place, progress in self.done)
         return None if self.limit is None else self.limit - taken
 
     @property
     def changed(self) -> int:
-        return sum(_result(progress).changed for _, _, progress in self.done)
+        return sum(_result(progress).changed for *_place, progress in self.done)
 
     @contextmanager
     def told_at_the_end(self) -> Iterator[None]:
@@ -57,9 +60,10 @@ class Report:
             yield
         except Error as error:
             name = self.done[-1][0] if self.done else ""
-            self.problem = f"{name}: {first_line(error)}. What was done before is told above."
+            text = _("%(name)s: %(why)s. What was done before is told above.")
+            self.problem = text % {"name": name, "why": first_line(error)}
         except KeyboardInterrupt:
-            self.problem, code = "interrupted: the rest is as it was", INTERRUPTED
+            self.problem, code = _("interrupted: the rest is as it was"), INTERRUPTED
         if self.problem:
             raise ProblemsFound(self.shown(), printable(self.problem), code)
 
@@ -68,14 +72,23 @@ class Report:
 
     def _text(self) -> str:
         lines = []
-        for name, _, progress in self.done:
+        for name, _served, progress in self.done:
             if progress.taken or _result(progress).skipped:
-                said = f"{progress.taken} would be changed" if self.is_dry else str(progress)
-                lines.append(f"{name}: {said}")
-        left = [progress for _, _, progress in self.done if progress.has_more]
-        reasons = {"the queue is full" if one.is_full else "--limit was reached" for one in left}
-        more = [f"More match: {reason}." for reason in sorted(reasons)]
-        return "\n".join([*(lines or ["no job matches"]), *more])
+                lines.append(f"{name}: {self._done(progress)}")
+        left = [progress for *_place, progress in self.done if progress.has_more]
+        more = (
+            [_("More match: --limit was reached.")] if any(not one.is_full for one in left) else []
+        )
+        more += [_("More match: the queue is full.")] if any(one.is_full for one in left) else []
+        return "\n".join([*(lines or [_("no job matches")]), *more])
+
+    def _done(self, progress: Progress) -> str:
+        if not self.is_dry:
+            return changed(_result(progress), str)
+        text = ngettext(
+            "%(number)s would be changed", "%(number)s would be changed", progress.taken
+        )
+        return text % {"number": progress.taken}
 
     def _json(self) -> str:
         tables = [
@@ -85,9 +98,9 @@ class Report:
                 "database": served.using,
                 **self._counts([progress]),
             }
-            for _, served, progress in self.done
+            for _name, served, progress in self.done
         ]
-        sums = self._counts([progress for _, _, progress in self.done])
+        sums = self._counts([progress for *_place, progress in self.done])
         said = {
             "version": VERSION,
             "verb": self.word,
@@ -105,7 +118,7 @@ class Report:
 
     @property
     def _has_more(self) -> bool:
-        return any(progress.has_more for _, _, progress in self.done)
+        return any(progress.has_more for *_place, progress in self.done)
 
 
 def _result(progress: Progress) -> Changed:

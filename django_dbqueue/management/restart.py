@@ -5,6 +5,9 @@ from argparse import ArgumentParser
 from dataclasses import asdict
 from typing import Any
 
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
 from ..monitor.worker_list import request_restarts
 from .commands._text import asked_text
 from .commands._types import alias
@@ -17,10 +20,10 @@ def add_arguments(parser: ArgumentParser) -> None:
         "workers",
         nargs="*",
         metavar="NAME",
-        help="a uuid or its beginning, host:pid, or host; default: all that live",
+        help=_("a uuid or its beginning, host:pid, or host; default: all that live"),
     )
-    parser.add_argument("--json", action="store_true", help="for programs")
-    parser.add_argument("--database", type=alias, help="only this database alias")
+    parser.add_argument("--json", action="store_true", help=_("for programs"))
+    parser.add_argument("--database", type=alias, help=_("only this database alias"))
 
 
 def run(options: dict[str, Any]) -> str:
@@ -28,7 +31,9 @@ def run(options: dict[str, Any]) -> str:
     if options["json"]:
         told = {"version": VERSION, "workers": [asdict(one) for one in asked]}
         return json.dumps(told, indent=2)
-    return asked_text(asked, "restart") or "no worker lives"
+    return asked_text(asked, "restart") or _("no worker lives")
 
 
-RESTART = Verb("ask workers to stop, and to be started again with new code", add_arguments, run)
+RESTART = Verb(
+    gettext_lazy("ask workers to stop, and to be started again with new code"), add_arguments, run
+)

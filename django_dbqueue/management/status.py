@@ -11,10 +11,12 @@ from types import FrameType
 from typing import Any
 
 from django.db.utils import Error
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from ..exceptions import first_line
 from ..monitor.overview import Overview
-from ..monitor.verdict import Level, Verdict, verdict
+from ..monitor.verdict import Level, Verdict, verdict, with_level
 from ..worker.served import parse_served
 from .advice import with_advice
 from .choosing import add_tables
@@ -29,7 +31,6 @@ VERSION = 1  # of the JSON: names may be added; what changes or goes makes anoth
 WATCHED_SECONDS = 2.0
 SECONDS_LEAST = 0.2
 URGENT, NOT_URGENT, INDENT = "! ", "- ", "    "
-ACT, LOOK = "Act now", "Worth a look"  # with which a verdict begins
 
 _stop = threading.Event()  # set by Ctrl-C
 
@@ -42,7 +43,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         type=duration,
         const=WATCHED_SECONDS,
         metavar="SECONDS",
-        help="again and again until Ctrl-C; default: every 2 s",
+        help=_("again and again until Ctrl-C; default: every 2 s"),
     )
 
 
@@ -89,7 +90,7 @@ def show(options: dict[str, Any]) -> None:
     try:
         text = shown_as(options, *look(options))
     except Error as error:
-        text = f"{URGENT}It cannot be asked: {first_line(error)}"
+        text = URGENT + _("It cannot be asked: %(why)s") % {"why": first_line(error)}
     shown = printable(text)
     if is_coloured(sys.stdout, options):
         shown = coloured(shown)
@@ -129,9 +130,14 @@ def as_json(found: Overview, judged: Verdict) -> str:
 
 def colour_of(sentence: str) -> str:
     """Of a verdict."""
-    if sentence.startswith((ACT, URGENT)):
+    if sentence.startswith((_beginning(Level.ACT), URGENT)):
         return RED
-    return YELLOW if sentence.startswith(LOOK) else GREEN
+    return YELLOW if sentence.startswith(_beginning(Level.LOOK)) else GREEN
+
+
+def _beginning(level: Level) -> str:
+    """What a verdict of a level begins with, in the language that is active."""
+    return with_level(level, "\0").partition("\0")[0]
 
 
 def coloured(text: str) -> str:
@@ -140,9 +146,11 @@ def coloured(text: str) -> str:
     lines = [painted(first, BOLD, colour_of(first))]
     for line in rest:
         colour = {URGENT: RED, NOT_URGENT: YELLOW}.get(line[: len(URGENT)])
-        is_head = line.startswith("queue table  ")
+        is_head = line.startswith(_("queue table") + "  ")
         lines.append(painted(line, colour) if colour else painted(line, BOLD) if is_head else line)
     return "\n".join(lines)
 
 
-STATUS = Verb("how it is, and what waits, runs and failed, queue by queue", add_arguments, run)
+STATUS = Verb(
+    gettext_lazy("how it is, and what waits, runs and failed, queue by queue"), add_arguments, run
+)

@@ -11,6 +11,9 @@ from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from typing import Any
 
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
 from ..worker.served import parse_served
 from .choosing import add_tables
 from .durations import duration
@@ -21,24 +24,26 @@ from .verbs import Refused, Verb
 EVERY_SECONDS = 2.0
 SECONDS_LEAST = 0.2
 KEY_BYTES = 32
-NEEDS_RICH = "top needs rich: pip install 'django-dbqueue[top]'; `dbqueue status --watch` does not"
-NEEDS_TERMINAL = "top needs a terminal; `dbqueue status` does not"
+NEEDS_RICH = gettext_lazy(
+    "top needs rich: pip install 'django-dbqueue[top]'; `dbqueue status --watch` does not"
+)
+NEEDS_TERMINAL = gettext_lazy("top needs a terminal; `dbqueue status` does not")
 
 
 def add_arguments(parser: ArgumentParser) -> None:
     add_tables(parser)
     add_user(parser)
-    every = "how often it looks; default: every 2 s"
+    every = _("how often it looks; default: every 2 s")
     parser.add_argument("--every", type=duration, default=EVERY_SECONDS, help=every)
 
 
 def run(options: dict[str, Any]) -> str:
     if options["json"]:
-        raise Refused("top is for people: `dbqueue status --json` is for programs")
+        raise Refused(_("top is for people: `dbqueue status --json` is for programs"))
     if find_spec("rich") is None:
-        raise Refused(NEEDS_RICH)
+        raise Refused(str(NEEDS_RICH))
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise Refused(NEEDS_TERMINAL)
+        raise Refused(str(NEEDS_TERMINAL))
     tables = parse_served(options["tables"], options["database"])
     top = Top(tables, user_of(options))
     with suppress(KeyboardInterrupt), keys_of(sys.stdin.fileno()) as terminal:
@@ -92,4 +97,4 @@ def keys_of(terminal: int) -> Iterator[int]:
         termios.tcsetattr(terminal, termios.TCSADRAIN, before)
 
 
-TOP = Verb("all of it, live, with keys to pause, retry and stop", add_arguments, run)
+TOP = Verb(gettext_lazy("all of it, live, with keys to pause, retry and stop"), add_arguments, run)

@@ -6,8 +6,11 @@ from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured
 from django.db.utils import Error
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, ngettext
 
 from ..exceptions import first_line
+from ..lifecycle.operator import Changed
 from ..models import Queue, Worker
 from ..models.queue import ALL
 from ..monitor.alerts import RESUME
@@ -19,6 +22,7 @@ from ..monitor.worker_list import ListedWorker, request_stop
 from ..operate.acting import KICK, Progress
 from ..operate.pausing import pause, resume, still_paused
 from ..operate.recording import KEYS_NAMED_MAX, on, record, record_of
+from ..texts.wording import changed, number
 from ..worker.served import Served
 from .commands._text import in_use
 from .looking import close_broken, look_at
@@ -26,7 +30,9 @@ from .looking import close_broken, look_at
 UP, DOWN = {"\x1b[A", "\x1bOA", "k"}, {"\x1b[B", "\x1bOB", "j"}
 QUIT, YES = {"q", "\x03", "\x04"}, {"y", "Y"}
 REASON = "by hand, in dbqueue top"
-HELP = "↑↓ select   p pause or resume a queue   r retry a failure   s stop a worker   q quit"
+HELP = gettext_lazy(
+    "↑↓ select   p pause or resume a queue   r retry a failure   s stop a worker   q quit"
+)
 
 Item = QueueOverview | FailureGroup | ListedWorker
 
@@ -65,7 +71,7 @@ class Top:
             self.found, self.failed = look_at(self.tables)
             self.problem = ""
         except (Error, ImproperlyConfigured) as error:
-            self.problem = f"It cannot be asked: {first_line(error)}"
+            self.problem = _("It cannot be asked: %(why)s") % {"why": first_line(error)}
 
     @property
     def verdict(self) -> Verdict:
@@ -119,9 +125,9 @@ class Top:
             if isinstance(asked, Question):
                 self.question = asked
             else:
-                self.said = asked or f"{key}: select {MEANT[key]} first"
+                self.said = asked or str(MEANT[key])
         else:
-            self.said = HELP
+            self.said = str(HELP)
 
     def _step(self, by: int) -> None:
         keys = [one.key for one in self.lines]
@@ -133,12 +139,12 @@ class Top:
     def _answer(self, key: str) -> None:
         question, self.question = self.question, None
         if key not in YES or question is None:
-            self.said = "nothing was changed"
+            self.said = _("nothing was changed")
             return
         try:
             self.said = question.do()
         except (Error, ValueError) as error:
-            self.said = f"It was not done: {first_line(error)}"
+            self.said = _("It was not done: %(why)s") % {"why": first_line(error)}
         self.wants_look = True
 
     def note(self, write: Callable[[Any], Any]) -> str:
@@ -149,7 +155,7 @@ class Top:
         try:
             write(self.user)
         except Error as error:
-            return f", but it is not in the log: {first_line(error)}"
+            return first_line(error)
         return ""
 
     def served(self, one: QueueOverview) -> Served:
@@ -164,24 +170,36 @@ def ask_pause(top: Top, item: Item) -> Question | str:
         return ""
     paused = item.paused
     if paused is not None and paused.job_table == ALL:
-        return f"Everything on {item.database} is paused. {RESUME[paused.scope]}"
+        text = _("Everything on %(database)s is paused. %(advice)s")
+        return text % {"database": item.database, "advice": RESUME[paused.scope]}
     name = item.queue if paused is None else paused.name
     served = replace(top.served(item), queue=None if name == ALL else name)
+    # As the log has it, in English.
     what = f"all of {item.title}" if name == ALL else f"{item.title}, queue {name}"
+    shown = _("%(table)s, queue %(queue)s") % {"table": item.title, "queue": name}
+    if name == ALL:
+        shown = _("all of %(table)s") % {"table": item.title}
 
     def do() -> str:
-        more = ""
         if paused is None:
             pause(served, None, REASON)
+            said = _("Paused %(what)s") % {"what": shown}
         else:
             resume(served)
-            scope = still_paused(served)
-            more = f", but {scope} is still paused" if scope else ""
-        said = f"{'Resumed' if paused else 'Paused'} {what}"
-        text = f"{said}; dbqueue top{on(served.using)}; filters: none"
-        return said + more + top.note(lambda user: record_of(user, Queue, what, text))
+            said = RESUMED[still_paused(served)] % {"what": shown}
+        text = f"{'Resumed' if paused else 'Paused'} {what}"
+        text += f"; dbqueue top{on(served.using)}; filters: none"
+        return unless(top.note(lambda user: record_of(user, Queue, what, text)), said)
 
-    return Question(f"{'Resume' if paused else 'Pause'} {what}?", do)
+    question = _("Resume %(what)s?") if paused else _("Pause %(what)s?")
+    return Question(question % {"what": shown}, do)
+
+
+def unless(why_not: str, said: str) -> str:
+    """What was done, and why it is not in the log, if it is not."""
+    if not why_not:
+        return said
+    return _("%(done)s, but it is not in the log: %(why)s") % {"done": said, "why": why_not}
 
 
 def ask_retry(top: Top, item: Item) -> Question | str:
@@ -191,25 +209,33 @@ def ask_retry(top: Top, item: Item) -> Question | str:
 
     def do() -> str:
         progress = Progress(KICK, limit=item.here.buried, keeps=KEYS_NAMED_MAX)
-        more = ""
+        problem = unnoted = ""
         try:
             for keyset in choice_of(item.fingerprint, until).keysets(item.served, KICK.sources):
                 progress.do(keyset)
         except Error as error:
             if not progress.taken:
                 raise
-            more = f"; the rest was not done: {first_line(error)}"
+            problem = first_line(error)
             close_broken()  # so that there is one to record it by
         finally:
             # What was done is recorded, even if the rest failed.
-            said = f"{KICK.told}: {progress}"
-            text = f"{said}; failure {item.fingerprint}; dbqueue top"
-            rows, number = progress.first, progress.taken
+            text = f"{KICK.told}: {progress}; failure {item.fingerprint}; dbqueue top"
+            rows, taken = progress.first, progress.taken
             model = item.served.model
-            more += top.note(lambda user: record(user, model, rows, text, number=number))
-        return said + more
+            unnoted = top.note(lambda user: record(user, model, rows, text, number=taken))
+        said = _("Retry: %(result)s") % {"result": changed(progress.result or Changed(), str)}
+        if problem:
+            said = _("%(done)s; the rest was not done: %(why)s") % {"done": said, "why": problem}
+        return unless(unnoted, said)
 
-    return Question(f"Retry {item.here.buried:,} failed jobs of {item.served.title}?", do)
+    question = ngettext(
+        "Retry %(number)s failed jobs of %(table)s?",
+        "Retry %(number)s failed jobs of %(table)s?",
+        item.here.buried,
+    )
+    values = {"number": number(item.here.buried), "table": item.served.title}
+    return Question(question % values, do)
 
 
 def ask_stop(top: Top, item: Item) -> Question | str:
@@ -220,12 +246,24 @@ def ask_stop(top: Top, item: Item) -> Question | str:
         [asked] = request_stop(item.uuid, item.database)
         how = f"dbqueue top{on(item.database)}; filters: none"
         text, key = f"Asked {asked.name} to stop; {how}", asked.uuid
-        more = top.note(lambda user: record_of(user, Worker, asked.name, text, key=key))
-        return f"{asked.name} was asked to stop{more}"
+        unnoted = top.note(lambda user: record_of(user, Worker, asked.name, text, key=key))
+        return unless(unnoted, _("%(name)s was asked to stop") % {"name": asked.name})
 
-    return Question(f"Ask {item.name} to stop, once what it runs is finished?", do)
+    question = _("Ask %(name)s to stop, once what it runs is finished?")
+    return Question(question % {"name": item.name}, do)
 
 
 # Each gives the question, or why there is none; '' where another line has to be selected.
 ASKED = {"p": ask_pause, "r": ask_retry, "s": ask_stop}
-MEANT = {"p": "a queue", "r": "a failure with failed jobs", "s": "a worker that lives"}
+MEANT = {
+    "p": gettext_lazy("p: select a queue first"),
+    "r": gettext_lazy("r: select a failure with failed jobs first"),
+    "s": gettext_lazy("s: select a worker that lives first"),
+}
+# By what is still paused.
+RESUMED = {
+    "": gettext_lazy("Resumed %(what)s"),
+    "its queue": gettext_lazy("Resumed %(what)s, but its queue is still paused"),
+    "its whole table": gettext_lazy("Resumed %(what)s, but its whole table is still paused"),
+    "everything": gettext_lazy("Resumed %(what)s, but everything is still paused"),
+}

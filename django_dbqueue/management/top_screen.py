@@ -4,17 +4,19 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import cast
 
+from django.utils.translation import gettext as _
+from django.utils.translation import pgettext
 from rich.console import Console, Group
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from ..lifecycle.claim_end import duration
 from ..monitor.failures import FailureGroup
 from ..monitor.overview import SHOWN, QueueOverview
 from ..monitor.verdict import Level
 from ..monitor.worker_list import ListedWorker
 from ..states import Status
+from ..texts.wording import ago, duration, number, state_word, worker_state_word
 from .commands._log import printable
 from .commands._text import counted
 from .failures import here, what
@@ -80,7 +82,7 @@ def head(top: Top) -> Text:
 def foot(top: Top) -> Text:
     if top.question is not None:
         return plain(f"{top.question.text} [y/N]", "bold reverse")
-    return plain(top.said or HELP, "bold" if top.said else "dim")
+    return plain(top.said or str(HELP), "bold" if top.said else "dim")
 
 
 def new_table(title: str, first: str, numbers: Sequence[str], last: str = "") -> Table:
@@ -101,40 +103,46 @@ def add(table: Table, line: Line, selected: Line | None, *cells: str) -> None:
 
 
 def queue_table(lines: Sequence[Line], selected: Line | None) -> Table:
-    names = [status.label for status in SHOWN]
-    table = new_table("Queues", "queue", [*names, "done, 1 h", "oldest", "workers"], "state")
+    names = [state_word(str(status.label)) for status in SHOWN]
+    more = [_("done, 1 h"), _("oldest"), _("workers")]
+    table = new_table(_("Queues"), _("queue"), [*names, *more], _("state"))
     for line in lines:
         one = cast(QueueOverview, line.item)
         oldest = "" if one.oldest_seconds is None else duration(max(0.0, one.oldest_seconds))
         counts = [counted(one, Status(status)) for status in SHOWN]
-        state = f"paused {one.paused.pause_reason}" if one.paused else ""
+        paused = pgettext("a queue", "paused")
+        state = f"{paused} {one.paused.pause_reason}" if one.paused else ""
         name, workers = f"{one.title}:{one.queue}", str(len(one.workers))
-        more = [f"{one.hour.completed:,}", oldest, workers, state]
-        add(table, line, selected, name, *counts, *more)
+        cells = [number(one.hour.completed), oldest, workers, state]
+        add(table, line, selected, name, *counts, *cells)
     return table
 
 
 def failure_table(lines: Sequence[Line], selected: Line | None) -> Table:
-    table = new_table("Failures", "table", ["1 h", "24 h", "failed", "retrying"], "what")
+    numbers = [_("1 h"), _("24 h"), _("failed"), _("retrying")]
+    what_failed = pgettext("column of a list", "what")
+    table = new_table(_("Failures"), _("table"), numbers, what_failed)
     for line in lines:
         one = cast(FailureGroup, line.item)
-        counts = [f"{one.hour:,}", f"{one.day:,}", *here(one.here)]
+        counts = [number(one.hour), number(one.day), *here(one.here)]
         add(table, line, selected, one.served.title, *counts, what(one))
     return table
 
 
 def worker_table(lines: Sequence[Line], selected: Line | None) -> Table:
-    table = new_table("Workers", "worker", ["beat", "runs", "jobs/min"], "state")
+    heads = [_("beat"), _("runs"), _("jobs/min")]
+    table = new_table(_("Workers"), _("worker"), heads, _("state"))
     for line in lines:
         one = cast(ListedWorker, line.item)
-        beat = f"{duration(max(0.0, one.beat_seconds))} ago"
-        numbers = [beat, f"{one.running}", f"{one.jobs_per_minute:,}"]
-        add(table, line, selected, one.name, *numbers, one.state)
+        beat = ago(max(0.0, one.beat_seconds))
+        numbers = [beat, f"{one.running}", number(one.jobs_per_minute)]
+        add(table, line, selected, one.name, *numbers, worker_state_word(one.state))
     return table
 
 
 def running(top: Top) -> Table:
-    table = new_table("Running, the longest first", "job", ["for"], "worker")
+    head = pgettext("for how long", "for")
+    table = new_table(_("Running, the longest first"), _("job"), [head], _("worker"))
     for one in top.running[:RUNNING_SHOWN_MAX]:
         ran = "" if one.seconds is None else duration(max(0.0, one.seconds))
         table.add_row(plain(f"  {one.job}"), plain(ran), plain(one.worker.name))

@@ -6,6 +6,7 @@ from typing import Any
 
 from django.conf import settings
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from ..conf.queue_order import is_pattern
 from ..fields import check_name
@@ -21,29 +22,31 @@ from .verbs import Refused
 def add_values(verb: JobVerb, parser: ArgumentParser) -> None:
     add = parser.add_argument
     if verb is MOVE:
-        add("--to", required=True, metavar="QUEUE", help="the queue to which they go")
+        add("--to", required=True, metavar="QUEUE", help=_("the queue to which they go"))
     if verb is PRIORITIZE:
-        add("--to", required=True, type=whole, metavar="NUMBER", help="0 is the most urgent")
+        add("--to", required=True, type=whole, metavar="NUMBER", help=_("0 is the most urgent"))
     if verb is RESCHEDULE or verb is KICK:
         when = parser.add_mutually_exclusive_group(required=verb is RESCHEDULE)
-        at = "2026-11-26T03:00, in the project's time zone unless it names one"
+        at = _("2026-11-26T03:00, in the project's time zone unless it names one")
         when.add_argument("--at", type=moment, metavar="TIME", help=at)
-        when.add_argument("--in", type=duration, dest="wait", metavar="TIME", help="10m, 2h, 7d")
+        wait = "10m, 2h, 7d"
+        when.add_argument("--in", type=duration, dest="wait", metavar="TIME", help=wait)
     if verb is KICK:
-        to_run = "how long each may run from now on: 90, 10m, 1h"
+        to_run = _("how long each may run from now on: 90, 10m, 1h")
         add("--time-to-run", type=whole_seconds, metavar="TIME", help=to_run)
 
 
 def whole(text: str) -> int:
     if not (text.isascii() and text.isdecimal() and len(text) <= 10):
-        raise ArgumentTypeError(f"{text!r} is no whole number")
+        raise ArgumentTypeError(_("%(given)s is no whole number") % {"given": repr(text)})
     return int(text)
 
 
 def whole_seconds(text: str) -> int:
     seconds = duration(text)
     if seconds != int(seconds):
-        raise ArgumentTypeError(f"{text!r} is no whole number of seconds")
+        why = _("%(given)s is no whole number of seconds")
+        raise ArgumentTypeError(why % {"given": repr(text)})
     return int(seconds)
 
 
@@ -56,7 +59,8 @@ def moment(text: str) -> datetime:
             return found
         return found if timezone.is_naive(found) else timezone.make_naive(found)
     except (ValueError, OverflowError):
-        raise ArgumentTypeError(f"{text!r} is no time such as 2026-11-26T03:00") from None
+        why = _("%(given)s is no time such as 2026-11-26T03:00")
+        raise ArgumentTypeError(why % {"given": repr(text)}) from None
 
 
 def check_values(verb: JobVerb, options: dict[str, Any]) -> None:
@@ -64,7 +68,8 @@ def check_values(verb: JobVerb, options: dict[str, Any]) -> None:
     if verb is MOVE:
         check_name(options["to"], "queue")
         if is_pattern(options["to"]):
-            raise Refused(f"{options['to']!r} is a pattern: name the queue")
+            text = _("%(name)s is a pattern: name the queue")
+            raise Refused(text % {"name": repr(options["to"])})
     if verb is PRIORITIZE:
         CHECKS["priority"](options["to"])
     if verb is KICK:

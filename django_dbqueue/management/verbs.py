@@ -15,7 +15,7 @@ class Verb:
     """``run`` takes the options and answers the text to print; bad input is a ``ValueError`` or a
     ``ValidationError``."""
 
-    help: str
+    help: Any  # in the language that is active
     add_arguments: Callable[[ArgumentParser], None]
     run: Callable[[dict[str, Any]], str]
 

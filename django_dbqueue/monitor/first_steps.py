@@ -1,6 +1,7 @@
 """A word of advice where nothing was ever queued."""
 
 from django.db.utils import Error
+from django.utils.translation import gettext as _
 
 from ..lifecycle.table import table_of
 from ..metrics.counts import is_empty
@@ -18,10 +19,9 @@ def advice_for_beginners(options: Options) -> str:
     except Error:
         return ""
     # The user's own queue table rather than one of ours.
-    _, name = min((s.label.startswith("dbqueue"), s.model.__name__) for s in options.served)
+    _is_ours, name = min((s.label.startswith("dbqueue"), s.model.__name__) for s in options.served)
     is_task = any(s.label.startswith("dbqueue_tasks.") for s in options.served)
     has_own = any(not s.label.startswith("dbqueue") for s in options.served)
     call = "your_task.enqueue(...)" if is_task and not has_own else f"{name}.objects.create(...)"
-    return (
-        f"Nothing is queued yet. In another terminal, in `python manage.py shell`, try:\n  {call}"
-    )
+    text = _("Nothing is queued yet. In another terminal, in `python manage.py shell`, try:")
+    return f"{text}\n  {call}"

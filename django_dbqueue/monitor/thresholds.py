@@ -4,14 +4,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from django.db.utils import Error
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 from ..exceptions import first_line
 from ..lifecycle.backlog import count_ready
-from ..lifecycle.claim_end import duration
 from ..lifecycle.table import Table, table_of
 from ..metrics.counts import Due, due_and_since
 from ..metrics.numbers import Count
 from ..states import Status
+from ..texts.wording import duration, number
 from ..worker.served import Served
 from .overview import QueueOverview, overview
 
@@ -117,6 +119,11 @@ def _ready(table: Table, one: QueueOverview, limit: int) -> int:
 
 def _problems(one: WatchedQueue, limits: Thresholds) -> Iterator[str]:
     if one.waiting >= limits.waiting:
-        yield f"{limits.waiting:,} or more jobs wait" if limits.waiting > 1 else "a job waits"
+        text = _("a job waits")
+        if limits.waiting > 1:
+            text = ngettext(
+                "%(number)s or more jobs wait", "%(number)s or more jobs wait", limits.waiting
+            )
+        yield text % {"number": number(limits.waiting)}
     if one.oldest_seconds is not None and one.oldest_seconds > limits.age:
-        yield f"the oldest waits for {duration(one.oldest_seconds)}"
+        yield _("the oldest waits for %(time)s") % {"time": duration(one.oldest_seconds)}

@@ -12,6 +12,7 @@ from django.db.models.expressions import RawSQL
 from ..conf import conf
 from ..conf.queue_order import matches
 from ..dialects import dialect_of
+from ..exceptions import Told, gettext_noop
 from ..fields import DbNow
 from ..lifecycle.limiter import base_of
 from ..models import Worker
@@ -24,7 +25,7 @@ SECONDS_MAX = 1e12  # more shows no clock, and some are no JSON
 UNNAMED = "•••"  # in place of a worker
 
 
-class UnknownWorker(ValueError):
+class UnknownWorker(Told):
     """A name that means no living worker, or more than one; says who lives."""
 
 
@@ -162,9 +163,13 @@ def _named(name: str, living: list[ListedWorker]) -> list[ListedWorker]:
     one_meaning = len(meanings) <= 1 and len({w.uuid for w in by_uuid}) <= 1
     chosen = meanings[0] if meanings else []
     if not one_meaning or not chosen:
-        problem = "no living worker" if one_meaning else "several workers"
-        alive = "".join(f"\n  {w.host}:{w.pid}  {w.uuid}" for w in living) or " none"
-        raise UnknownWorker(f"{name!r} means {problem}. Alive:{alive}")
+        text = gettext_noop("%(name)s means several workers. Alive:%(alive)s")
+        if one_meaning:
+            text = gettext_noop("%(name)s means no living worker. Alive:%(alive)s")
+        if not living:
+            text = gettext_noop("%(name)s means no living worker. Alive: none")
+        alive = "".join(f"\n  {w.host}:{w.pid}  {w.uuid}" for w in living)
+        raise UnknownWorker(text, name=repr(name), alive=alive)
     return chosen
 
 

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from django.utils import timezone
+from django.utils.translation import gettext_lazy
 
 from ..lifecycle import operator
 from ..lifecycle.limiter import base_of, limiter_of
@@ -24,12 +25,13 @@ WORDS = {"queue": "to {}", "priority": "to {}", "due": "at {}", "time_to_run": "
 
 @dataclass(frozen=True)
 class Verb:
-    """A verb of queue tables: its ``name`` in code, its ``title`` for people; ``says`` what it does
-    to each job. ``values`` are what it is told besides, by their names in code."""
+    """A verb of queue tables: its ``name`` in code, its ``title`` for the log; ``says`` what
+    becomes of each job, in the language that is active. ``values`` are what it is told besides, by
+    their names in code."""
 
     name: str
     title: str
-    says: str
+    says: Any
     is_final: bool = False
     values: tuple[tuple[str, Any], ...] = ()
 
@@ -77,34 +79,56 @@ def told(value: Any) -> str:
     return f"{shown:%Y-%m-%d %H:%M:%S %Z}".strip()
 
 
-KICK = Verb("kick", "Retry", "becomes ready now, with all its attempts")
+KICK = Verb("kick", "Retry", gettext_lazy("Each becomes ready now, with all its attempts."))
 BURY = Verb(
     "bury",
     "Bury",
-    "is parked, and does not run until somebody retries it. What runs at the moment goes on, but "
-    "cannot write its outcome any more",
+    gettext_lazy(
+        "Each is parked, and does not run until somebody retries it. What runs at the moment goes "
+        "on, but cannot write its outcome any more."
+    ),
 )
 RELEASE = Verb(
     "release",
     "Release",
-    "is taken away from its worker and becomes ready; what runs at the moment may run twice",
+    gettext_lazy(
+        "Each is taken away from its worker and becomes ready; what runs at the moment may run "
+        "twice."
+    ),
 )
 CANCEL = Verb(
     "cancel",
     "Cancel",
-    "is taken out for good: into the archive as it is, or deleted where there is none. What runs "
-    "at the moment goes on, but cannot write its outcome any more",
+    gettext_lazy(
+        "Each is taken out for good: into the archive as it is, or deleted where there is none. "
+        "What runs at the moment goes on, but cannot write its outcome any more."
+    ),
     is_final=True,
 )
 MOVE = Verb(
     "move",
     "Move",
-    "goes to another queue, and stays in its state. One whose dedup key a job there has, and one "
-    "for which that queue has no room, stays where it is",
+    gettext_lazy(
+        "Each goes to another queue, and stays in its state. One whose dedup key a job there has, "
+        "and one for which that queue has no room, stays where it is."
+    ),
 )
-PRIORITIZE = Verb("prioritize", "Prioritize", "gets another priority; 0 is the most urgent")
-RESCHEDULE = Verb("reschedule", "Reschedule", "runs at another time, be it sooner or later")
-DELETE = Verb("delete", "Delete", "is deleted, without a copy in the archive", is_final=True)
+PRIORITIZE = Verb(
+    "prioritize",
+    "Prioritize",
+    gettext_lazy("Each gets another priority; 0 is the most urgent."),
+)
+RESCHEDULE = Verb(
+    "reschedule",
+    "Reschedule",
+    gettext_lazy("Each runs at another time, be it sooner or later."),
+)
+DELETE = Verb(
+    "delete",
+    "Delete",
+    gettext_lazy("Each is deleted, without a copy in the archive."),
+    is_final=True,
+)
 
 
 @dataclass

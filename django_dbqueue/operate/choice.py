@@ -9,6 +9,7 @@ from typing import Any
 from django.core.exceptions import ValidationError
 from django.db.models import IntegerField, Q, QuerySet
 
+from ..exceptions import Told, gettext_noop
 from ..lifecycle.limiter import SEPARATOR, base_of
 from ..states import Status
 from ..worker.served import Served
@@ -110,7 +111,8 @@ def keys_of(field: Any, words: Iterable[str]) -> Iterator[Any]:
             continue
         start, end = _key(field, first), _key(field, last)
         if not 0 <= end - start < IDS_MAX:
-            raise ValueError(f"{word!r} is no range of at most {IDS_MAX:,} ids")
+            text = gettext_noop("%(given)s is no range of at most %(most)s ids")
+            raise Told(text, given=repr(word), most=f"{IDS_MAX:,}")
         yield from range(start, end + 1)
 
 
@@ -120,7 +122,8 @@ def _key(field: Any, word: str) -> Any:
     except (ValidationError, ValueError):
         key = None
     if key is None or (isinstance(key, int) and abs(key) > BIGINT_MAX):
-        raise ValueError(f"{word!r} is no id of a job in this table")
+        text = gettext_noop("%(given)s is no id of a job in this table")
+        raise Told(text, given=repr(word))
     return key
 
 

@@ -14,7 +14,7 @@ def wrong(column: str, text: Any, /, **values: Any) -> ValidationError:
 
 
 def problems_of(error: Exception) -> str:
-    """In English, as it is stored, logged and printed."""
+    """In English, as it is stored and logged."""
     with override(None):
         return problems_in_words(error)
 

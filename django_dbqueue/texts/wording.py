@@ -3,6 +3,7 @@
 Where no language is active, as for machines and for logs, all of it is English.
 """
 
+from collections.abc import Callable
 from decimal import Decimal
 from math import isinf
 from typing import Any
@@ -12,6 +13,7 @@ from django.utils.functional import lazy
 from django.utils.translation import get_language, gettext_lazy, ngettext, pgettext_lazy
 from django.utils.translation import gettext as _
 
+from ..exceptions import Told
 from ..lifecycle.claim_end import units_of
 from ..lifecycle.operator import Changed
 from ..lifecycle.rates import Rate
@@ -50,6 +52,12 @@ UNITS = {
     "h": gettext_lazy("%(number)s h"),
     "d": gettext_lazy("%(number)s d"),
 }
+
+
+def said(error: BaseException) -> str:
+    """What an error says; its own words in the language that is active, where they are for
+    people."""
+    return _(error.text) % error.values if isinstance(error, Told) else str(error)
 
 
 def state_word(state: str) -> str:
@@ -108,23 +116,23 @@ def period_word(rate: Rate) -> str:
     return words[rate.period]
 
 
-def changed(result: Changed) -> str:
-    """What an action did, to how many jobs."""
+def changed(result: Changed, shown: Callable[[float], str] = number) -> str:
+    """What an action did, to how many jobs; commands show numbers as they are (``str``)."""
     why = {name: getattr(result, name, 0) for name in ("twins", "no_room", "barred")}
     reasons = [(count, str(SKIPPED[name])) for name, count in why.items() if count]
     if hasattr(result, "reasons"):  # of an app
         reasons += result.reasons()
-    said = were_changed(result.changed)
+    told = were_changed(result.changed, shown)
     if moved_on := result.skipped - sum(count for count, _ in reasons):
-        said += f", {skipped(moved_on, str(SKIPPED['moved_on']))}"
-    return "; ".join([said, *(skipped(*reason) for reason in reasons)])
+        told += f", {skipped(moved_on, str(SKIPPED['moved_on']), shown)}"
+    return "; ".join([told, *(skipped(*reason, shown) for reason in reasons)])
 
 
-def were_changed(count: int) -> str:
+def were_changed(count: int, shown: Callable[[float], str] = number) -> str:
     text = ngettext("%(number)s changed", "%(number)s changed", count)
-    return text % {"number": number(count)}
+    return text % {"number": shown(count)}
 
 
-def skipped(count: int, why: str) -> str:
+def skipped(count: int, why: str, shown: Callable[[float], str] = number) -> str:
     text = ngettext("%(number)s skipped: %(why)s", "%(number)s skipped: %(why)s", count)
-    return text % {"number": number(count), "why": why}
+    return text % {"number": shown(count), "why": why}

@@ -2,7 +2,7 @@
 
 import gettext
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from html.parser import HTMLParser
 from typing import Any
@@ -104,17 +104,26 @@ def outside(text: str, depth: int = 0) -> tuple[str, int]:
     kept = ""
     for letter in text:
         depth += letter == OPEN
-        kept += letter if depth <= 0 else " "
+        kept += letter if depth <= 0 or letter == "\n" else " "
         depth = max(0, depth - (letter == CLOSE))
     return kept, depth
 
 
 def escapes(page: str, data: Collection[str]) -> set[str]:
     """The words of a page that are neither translated nor data."""
+    return _strays(Texts(page).found, data)
+
+
+def stray_words(text: str, data: Collection[str]) -> set[str]:
+    """The same of what a command prints, line by line."""
+    return _strays(outside(text)[0].splitlines(), data)
+
+
+def _strays(texts: Iterable[str], data: Collection[str]) -> set[str]:
     pattern = "|".join(re.escape(one) for one in sorted(data, key=len, reverse=True))
     known = re.compile(rf"(?<!\w)(?:{pattern}|{KEYS})(?!\w)", re.IGNORECASE)
     found = set()
-    for text in Texts(page).found:
+    for text in texts:
         left = known.sub(" ", " ".join(text.split()))
         if re.search(r"[^\W\d_]", left):
             found.add(left.strip())

@@ -35,7 +35,7 @@ def test_a_line_says_how_often_and_what():
     count(1200)
     failed()
     head, line = dbqueue("failures", "queueapp.note").splitlines()
-    assert " ".join(head.split()) == " ".join(HEAD)
+    assert " ".join(head.split()) == " ".join(map(str, HEAD))
     assert line.split()[:6] == [kind().fingerprint, "queueapp.note", "1,200", "1,200", "1", "0"]
     assert line.endswith("OSError: no file #")
 

@@ -25,9 +25,9 @@ MUTANTS = [
     ),
     (
         "management/commands/dbqueue.py",
-        "    @no_translations",
-        "    #",
-        "a command prints some of its sentences in another language",
+        'is_english = options.get("json") or',
+        "is_english =",
+        "what a command says to programs is in the language of people",
     ),
     (
         "texts/labels.py",

@@ -39,8 +39,8 @@ MUTANTS = [
     ),
     (
         SERVED,
-        "    if not queue:\n        raise",
-        "    if False:\n        raise",
+        "    if not queue:\n        text",
+        "    if False:\n        text",
         "--except with a table leaves nothing out and says nothing",
     ),
     (

@@ -61,7 +61,7 @@ MUTANTS = [
     ),
     (
         REPORTING,
-        'self.problem, code = "interrupted: the rest is as it was", INTERRUPTED',
+        'self.problem, code = _("interrupted: the rest is as it was"), INTERRUPTED',
         "raise",
         "nobody is told what was done before an interruption",
     ),

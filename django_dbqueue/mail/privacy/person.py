@@ -5,6 +5,7 @@ import unicodedata
 from email.utils import parseaddr
 from typing import Any
 
+from ...exceptions import Told, gettext_noop
 from ..deliveries import canonical, pieces
 from ..storing.codec import ADDRESS_LISTS
 
@@ -31,7 +32,8 @@ class Person:
         bare = parseaddr(address)[1]
         local, domain = canonical(bare)
         if not local or not domain:
-            raise ValueError(f"{address!r} is no address of mail, as someone@example.org")
+            text = gettext_noop("%(given)s is no address of mail, as someone@example.org")
+            raise Told(text, given=repr(address))
         self.key = local, domain
         self._spelled = re.compile(_pattern(local, domain), re.IGNORECASE)
 

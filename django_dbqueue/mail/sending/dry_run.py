@@ -5,6 +5,7 @@ from typing import Any
 
 from django.db import router
 from django.db.models import Q
+from django.utils.translation import gettext as _
 
 from ...fields import DbNow
 from ...guard import capture
@@ -47,11 +48,13 @@ class DryRun:
             due = window.filter(is_due).order_by("pk")
             while page := list(due[:PAGE_ROWS]):
                 for email in page:
-                    yield f"{email.pk} by {mailer_of(email.using)}: {self._tell(email)}"
+                    text, name = _("%(email)s by %(mailer)s: %(what)s"), mailer_of(email.using)
+                    yield text % {"email": email.pk, "mailer": name, "what": self._tell(email)}
                 due = due.filter(pk__gt=page[-1].pk)
 
     def summary(self) -> str:
-        return f"due: {self.due}, would be sent: {self.would_be_sent}"
+        text = _("due: %(due)s, would be sent: %(sent)s")
+        return text % {"due": self.due, "sent": self.would_be_sent}
 
     def _tell(self, email: Any) -> str:
         self.due += 1
@@ -59,7 +62,8 @@ class DryRun:
         try:
             message = email.to_message()
         except Exception as error:  # noqa: BLE001  # why: whatever is stored there, it is told
-            return "; ".join([f"would fail: it cannot be read: {explain(error)}", *held])
+            text = _("would fail: it cannot be read: %(why)s") % {"why": explain(error)}
+            return "; ".join([text, *held])
         deliveries = Deliveries(email.deliveries)
         envelope = envelope_for(message, deliveries, refused_too=not email.attempts)
         if envelope.recipients and not held:
@@ -68,25 +72,32 @@ class DryRun:
                 self.prospects[name] = Prospect(email)
             held = self.prospects[name].held_back(email, len(envelope.handed_over_for))
         self.would_be_sent += bool(envelope.recipients and not held)
-        whom = f"to {', '.join(envelope.recipients) or 'nobody'}"
+        whom = _("to %(recipients)s") if envelope.recipients else _("to nobody")
         if envelope.recipients and envelope.instead:
-            whom = f"to {', '.join(envelope.instead)} instead of {', '.join(envelope.recipients)}"
+            whom = _("to %(others)s instead of %(recipients)s")
+        names = {"recipients": envelope.recipients, "others": envelope.instead}
+        whom %= {name: ", ".join(addresses) for name, addresses in names.items()}
         kept_back = deliveries.having(KEPT_BACK).items()
-        others = [f"not to {who} ({known.outcome}: {known.text})" for who, known in kept_back]
+        text = _("not to %(recipient)s (%(outcome)s: %(text)s)")
+        others = [
+            text % {"recipient": who, "outcome": known.outcome, "text": known.text}
+            for who, known in kept_back
+        ]
         return "; ".join([whom, *others, *held])
 
     def _held_back(self, email: Any) -> list[str]:
         """Why a worker would not send it now."""
         found = []
         if email.expires_at is not None and email.expires_at <= email.now:
-            found.append("has expired: not sent at all")
+            found.append(_("has expired: not sent at all"))
         if (email.crashes or email.losses) and mail_conf["IN_DOUBT"] == "hold":
-            found.append("in doubt: kept for a person")
+            found.append(_("in doubt: kept for a person"))
         if is_among(self.paused, Email, email.queue):
-            found.append(f"its queue {email.queue} is paused")
+            found.append(_("its queue %(queue)s is paused") % {"queue": email.queue})
         mailer = self.mailers.get(mailer_of(email.using))
         if mailer is not None and mailer.rest:
-            found.append(f"its mailer rests for {mailer.rest:.0f} s: {mailer.pause_reason}")
+            text = _("its mailer rests for %(seconds)s s: %(reason)s")
+            found.append(text % {"seconds": f"{mailer.rest:.0f}", "reason": mailer.pause_reason})
         return found
 
 
@@ -103,10 +114,12 @@ class Prospect:
 
     def held_back(self, email: Any, count: int) -> list[str]:
         if self.problem is not None:
-            return [f"would be retried: no mailer for it: {explain(self.problem)}"]
+            text = _("would be retried: no mailer for it: %(why)s")
+            return [text % {"why": explain(self.problem)}]
         now = self.bucket.now = email.now.timestamp()
         offer = self.bucket.offer(count, 0.0, need=count)
         if self.bucket.rates and not offer.times:
-            return [f"its mailer is at its limit: not before {offer.wait:.0f} s from now"]
+            text = _("its mailer is at its limit: not before %(seconds)s s from now")
+            return [text % {"seconds": f"{offer.wait:.0f}"}]
         self.bucket.note_used(now, count)
         return []

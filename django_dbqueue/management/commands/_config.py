@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
+from django.utils.translation import gettext as _
+from django.utils.translation import pgettext
 
 from ...backoff import Fixed, Listed
 from ...conf import conf, nearest
@@ -95,7 +97,8 @@ def _read(path: Path, parser: ArgumentParser, actions: Mapping[str, Action]) -> 
     try:
         content = tomllib.loads(path.read_text())
     except (OSError, ValueError) as error:
-        raise CommandError(f"{path} cannot be read: {error}") from error
+        text = _("%(path)s cannot be read: %(why)s")
+        raise CommandError(text % {"path": path, "why": error}) from error
     aliases = {
         text.lstrip("-"): name for name, action in actions.items() for text in action.option_strings
     }
@@ -106,7 +109,8 @@ def _read(path: Path, parser: ArgumentParser, actions: Mapping[str, Action]) -> 
         name = names.get(key.replace("_", "-")) or _refuse_unknown(path, key, names)
         dest = actions[name].dest
         if dest in places:
-            raise CommandError(f"{path}: {key} and {places[dest]} mean the same option")
+            text = _("%(path)s: %(one)s and %(other)s mean the same option")
+            raise CommandError(text % {"path": path, "one": key, "other": places[dest]})
         places[dest] = key
         arguments += _arguments(f"{path}: {key}", actions[name], value)
     try:
@@ -118,25 +122,31 @@ def _read(path: Path, parser: ArgumentParser, actions: Mapping[str, Action]) -> 
 
 def _refuse_unknown(path: Path, key: str, known: Iterable[str]) -> str:
     upper = key.replace("-", "_").upper()
+    near = nearest(key.replace("_", "-"), set(known))
+    text = _("%(path)s: %(key)s is no option of runworker that a file may hold")
     if upper in conf:
-        problem = f"is a setting: DBQUEUE[{upper!r}], or DBQUEUE_{upper} in the environment"
-    else:
-        near = nearest(key.replace("_", "-"), set(known))
-        problem = "is no option of runworker that a file may hold"
-        problem += f"; did you mean {near}?" if near else ""
-    raise CommandError(f"{path}: {key} {problem}")
+        text = _("%(path)s: %(key)s is a setting: %(setting)s, or %(variable)s in the environment")
+    elif near:
+        text = _(
+            "%(path)s: %(key)s is no option of runworker that a file may hold; did you mean "
+            "%(near)s?"
+        )
+    names = {"setting": f"DBQUEUE[{upper!r}]", "variable": f"DBQUEUE_{upper}", "near": near}
+    raise CommandError(text % {"path": path, "key": key, **names})
 
 
 def _arguments(name: str, action: Action, value: Any) -> list[str]:
     """As the command line would say it."""
     if action.nargs == 0:
         if not isinstance(value, bool):
-            raise CommandError(f"{name} must be true or false, not {shown(value)}")
+            text = _("%(name)s must be true or false, not %(given)s")
+            raise CommandError(text % {"name": name, "given": shown(value)})
         return list(action.option_strings[:1]) if value else []
     values = value if isinstance(value, list) else [value]
     for one in values:
         if isinstance(one, bool) or not isinstance(one, str | int | float):
-            raise CommandError(f"{name} must be text or a number, or a list, not {shown(one)}")
+            text = _("%(name)s must be text or a number, or a list, not %(given)s")
+            raise CommandError(text % {"name": name, "given": shown(one)})
     texts = [str(one) for one in values]
     if not action.option_strings:
         return texts
@@ -164,8 +174,16 @@ def as_json(values: Iterable[ConfiguredValue]) -> list[dict[str, Any]]:
 
 
 def as_text(values: Iterable[ConfiguredValue]) -> str:
-    rows = [[one.name, _shown(one.value), one.source, one.where] for one in values]
-    return aligned([["name", "value", "from", "where"], *rows])
+    sources = {
+        "option": pgettext("source of a value", "option"),
+        "environment": pgettext("source of a value", "environment"),
+        "file": pgettext("source of a value", "file"),
+        "setting": pgettext("source of a value", "setting"),
+        "default": pgettext("source of a value", "default"),
+    }
+    rows = [[one.name, _shown(one.value), sources[one.source], one.where] for one in values]
+    head = [pgettext("of a thing", "name"), _("value"), pgettext("source of a value", "from")]
+    return aligned([[*head, pgettext("source of a value", "where")], *rows])
 
 
 def _shown(value: Any) -> str:

@@ -2,44 +2,57 @@
 
 from collections.abc import Sequence
 from typing import Any
+from unicodedata import east_asian_width
 
 from django.template.defaultfilters import filesizeformat
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, ngettext, pgettext
 
 from ...diagnose.check import CheckResult
-from ...lifecycle.claim_end import duration
 from ...monitor.many_queues import OtherQueues
 from ...monitor.overview import SHOWN, Overview, QueueOverview, summed
 from ...monitor.worker_list import ListedWorker
+from ...monitor.worker_pool import WorkerPool
 from ...states import Status
+from ...texts.wording import UNITS, duration, number, state_word, worker_state_word
 from ._log import VISIBLE
 
 SERVED_SHOWN_MAX = 3
-UNITS = (("d", 86_400), ("h", 3_600), ("min", 60))
+WIDE = {"W", "F"}
+SIZES = (("d", 86_400), ("h", 3_600), ("min", 60))
 
 ASKED = {
-    "stop": "stop: it stops claiming, finishes what runs, and is gone within its shutdown timeout",
-    "restart": "restart: it stops claiming, finishes what runs, and exits to be started again",
-    "drain": "drain: it claims nothing more, finishes what it has, and waits for --resume",
-    "resume": "go on: it claims again within seconds, unless a signal has paused it",
+    "stop": gettext_lazy(
+        "%(name)s was asked to stop: it stops claiming, finishes what runs, and is gone within its "
+        "shutdown timeout"
+    ),
+    "restart": gettext_lazy(
+        "%(name)s was asked to restart: it stops claiming, finishes what runs, and exits to be "
+        "started again"
+    ),
+    "drain": gettext_lazy(
+        "%(name)s was asked to drain: it claims nothing more, finishes what it has, and waits for "
+        "--resume"
+    ),
+    "resume": gettext_lazy(
+        "%(name)s was asked to go on: it claims again within seconds, unless a signal has paused it"
+    ),
 }
 
 
 def status_text(found: Overview) -> str:
-    labels = [status.label for status in SHOWN]
-    head = ["queue table", "queue", *labels, "done, 1 h", "oldest", "paused"]
-    lines = [[one.title, *_cells(one), "paused" if one.paused else ""] for one in in_use(found)]
+    labels, paused = [state_word(str(one.label)) for one in SHOWN], pgettext("a queue", "paused")
+    head = [_("queue table"), _("queue"), *labels, _("done, 1 h"), _("oldest"), paused]
+    lines = [[one.title, *_cells(one), paused if one.paused else ""] for one in in_use(found)]
     sums = [(table, summed(parts)) for (table, _), parts in spread(found)]
     lines += [_cells_of_others(one) for one in found.others]
-    lines += [[f"sum of {table}", *_cells(whole), ""] for table, whole in sums]
-    text = (
-        aligned([head, *lines]) if lines else "no job waits, runs or has failed in any queue table"
-    )
-    cut = [
-        f"{table}: it has more queues than are shown, which are those that wait longest, fail most "
-        "and have most to do"
-        for table in found.cut
-    ]
-    alive = f"workers alive: {working(found)}"
+    lines += [[_("sum of %(table)s") % {"table": name}, *_cells(all_), ""] for name, all_ in sums]
+    text = _("no job waits, runs or has failed in any queue table")
+    if lines:
+        text = aligned([head, *lines])
+    more = _("%(table)s: it has more queues than are shown")
+    cut = [more % {"table": table} for table in found.cut]
+    alive = _("workers alive: %(number)s") % {"number": working(found)}
     return "\n".join([text, *cut, *found.all_under_way, alive])
 
 
@@ -52,7 +65,7 @@ def _cells(one: QueueOverview) -> list[str]:
 def _cells_of_others(one: OtherQueues) -> list[str]:
     oldest = "" if one.oldest_seconds is None else duration(max(0.0, one.oldest_seconds))
     counts = [str(one.counts[status]) for status in SHOWN]
-    paused = "paused" if one.is_paused else ""
+    paused = pgettext("a queue", "paused") if one.is_paused else ""
     return [one.title, one.named, *counts, str(one.completed), oldest, paused]
 
 
@@ -119,21 +132,22 @@ def counted(one: QueueOverview, status: Status) -> str:
 
 
 def workers_text(members: Sequence[ListedWorker]) -> str:
-    head = ["worker", "serves", "started", "last beat", "memory", "processes", "runs", "state"]
+    head = [_("worker"), _("serves"), _("started"), _("last beat"), _("memory"), _("processes")]
+    head += [_("runs"), _("state")]
     if not members:
-        return "no workers"
+        return _("no workers")
     several = len({member.database for member in members}) > 1
-    names = [member.name + (f" on {member.database}" if several else "") for member in members]
+    names = [on(member.name, member.database) if several else member.name for member in members]
     rows = [
         [
             name,
             _shortened(member.serves),
-            f"{age(member.started_seconds)} ago",
-            f"{age(member.beat_seconds)} ago",
-            filesizeformat(member.memory).replace("\xa0", " ") if member.memory else "unknown",
-            str(member.pool),
+            ago(member.started_seconds),
+            ago(member.beat_seconds),
+            filesizeformat(member.memory).replace("\xa0", " ") if member.memory else _("unknown"),
+            _processes(member.pool),
             str(member.running),
-            f"{member.state} ({member.reason})" if member.reason else member.state,
+            worker_state_word(member.state) + (f" ({member.reason})" if member.reason else ""),
         ]
         for name, member in zip(names, members, strict=True)
     ]
@@ -145,9 +159,16 @@ def _shortened(names: Sequence[str]) -> str:
     """A line stays readable, however many tables a worker serves; --json names all."""
     if len(names) <= SERVED_SHOWN_MAX:
         return ", ".join(names)
-    return (
-        f"{', '.join(names[: SERVED_SHOWN_MAX - 1])} and {len(names) - SERVED_SHOWN_MAX + 1} more"
-    )
+    more = len(names) - SERVED_SHOWN_MAX + 1
+    text = ngettext("%(names)s and %(number)s more", "%(names)s and %(number)s more", more)
+    return text % {"names": ", ".join(names[: SERVED_SHOWN_MAX - 1]), "number": number(more)}
+
+
+def _processes(pool: WorkerPool) -> str:
+    if pool.least == pool.most:
+        return str(pool.processes)
+    numbers = {"number": pool.processes, "least": pool.least, "most": pool.most}
+    return _("%(number)s of %(least)s-%(most)s") % numbers
 
 
 def pool_text(name: str, member: ListedWorker) -> str:
@@ -156,43 +177,66 @@ def pool_text(name: str, member: ListedWorker) -> str:
     if not member.lives or not (pool.decisions or pool.queues):
         return ""
     shares = ", ".join(f"{queue} {count}" for queue, count in pool.queues.items())
-    lines = [f"    processes by queue: {shares}"] if shares else []
-    lines += [f"    {age(one.seconds)} ago: {one.text}" for one in pool.decisions]
+    told = _("processes by queue: %(queues)s") % {"queues": shares}
+    lines = [f"    {told}"] if shares else []
+    lines += [f"    {ago(one.seconds)}: {one.text}" for one in pool.decisions]
     return "\n".join([f"{name}:", *lines])
 
 
 def asked_text(members: Sequence[ListedWorker], asked: str) -> str:
     names = dict.fromkeys(member.name for member in members)
-    return "\n".join(f"{name} was asked to {ASKED[asked]}" for name in names)
+    return "\n".join(ASKED[asked] % {"name": name} for name in names)
 
 
 def check_text(examined: CheckResult) -> str:
     if examined.is_clean:
-        return f"{examined.tables} queue tables: nothing found"
+        text = ngettext(
+            "%(number)s queue tables: nothing found",
+            "%(number)s queue tables: nothing found",
+            examined.tables,
+        )
+        return text % {"number": examined.tables}
     several = len({one.database for one in examined.findings}) > 1
     lines = []
     for one in examined.findings:
-        place = f"{one.table} {one.id}" + (f" on {one.database}" if several else "")
-        lines += [f"{place} {one.what}", f"    {one.advice}"]
-    lines += [f"{more}: there are more; --rows shows them" for more in examined.more]
+        row = f"{one.table} {one.id}"
+        place = on(row, one.database) if several else row
+        said = _("%(row)s %(what)s") % {"row": place, "what": one.what}
+        lines += [said, f"    {one.advice}"]
+    more = _("%(what)s: there are more; --rows shows them")
+    lines += [more % {"what": what} for what in examined.more]
     for left in examined.unchecked:
-        place = f"{left.table} on {left.database}" if left.table else f"database {left.database}"
-        lines.append(f"{place} was not checked: {left.why}")
+        place = _("database %(name)s") % {"name": left.database}
+        if left.table:
+            place = on(left.table, left.database)
+        said = _("%(place)s was not checked: %(why)s")
+        lines.append(said % {"place": place, "why": left.why})
     return "\n".join(lines)
+
+
+def on(what: str, alias: str) -> str:
+    """With its database."""
+    return _("%(what)s on %(database)s") % {"what": what, "database": alias}
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> str:
     rows = [[cell.translate(VISIBLE) for cell in row] for row in rows]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    widths = [max(map(_width, column)) for column in zip(*rows, strict=True)]
     return "\n".join(
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        "  ".join(
+            cell + " " * (width - _width(cell)) for cell, width in zip(row, widths, strict=True)
+        ).rstrip()
         for row in rows
     )
 
 
-def age(seconds: float) -> str:
-    """The largest unit that it fills, in whole numbers."""
-    for unit, size in UNITS:
-        if seconds >= size:
-            return f"{seconds // size:.0f} {unit}"
-    return f"{max(0, seconds):.0f} s"
+def _width(text: str) -> int:
+    """In cells of a terminal: a Japanese character takes two."""
+    return sum(2 if east_asian_width(one) in WIDE else 1 for one in text)
+
+
+def ago(seconds: float) -> str:
+    """By the largest unit that it fills, in whole numbers."""
+    unit, size = next((one for one in SIZES if seconds >= one[1]), ("s", 1))
+    whole = f"{seconds // size:.0f}" if size > 1 else f"{max(0, seconds):.0f}"
+    return _("%(time)s ago") % {"time": UNITS[unit] % {"number": whole}}

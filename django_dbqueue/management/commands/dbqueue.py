@@ -4,14 +4,17 @@ import json
 import sys
 from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import asdict
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured, ValidationError
-from django.core.management.base import BaseCommand, CommandError, no_translations
+from django.core.management.base import BaseCommand, CommandError
 from django.db.utils import Error
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext, override
 
 from ...adopt.adoptable import CannotAdopt
 from ...adopt.migration import plan
@@ -27,6 +30,7 @@ from ...monitor.worker_list import (
     request_resume,
     request_stop,
 )
+from ...texts.wording import said, state_word
 from ...worker.served import UnknownTable, parse_one
 from ..advice import with_advice
 from ..colours import is_coloured
@@ -41,57 +45,53 @@ from ._types import alias
 # A queue app: the core knows it by its name only.
 TORTURE = "django_dbqueue.torture."
 CHECK_ROWS_MAX = 10_000
+OWN = "workers [--stop NAME], check, explain TABLE ID, adopt APP.MODEL, demo-data, torture"
 # By verb, how its text is coloured for people.
 PAINTED: dict[str, Callable[[str], str]] = {"status": coloured}
 ASKS = {"stop": request_stop, "drain": request_drain, "resume": request_resume}
 
 
 class Command(BaseCommand):
-    help = "Look after queues: workers [--stop NAME], check, explain TABLE ID, "
-    "adopt APP.MODEL, demo-data, torture" + "".join(f", {name}" for name in [*OPERATING, *VERBS])
     # They would hide the advice of `adopt`, and hinder people who have to stop a worker.
     requires_system_checks = ()
 
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        known = (
+            "workers [--stop NAME], check, explain TABLE ID, adopt APP.MODEL, demo-data, torture"
+        )
+        verbs = ", ".join([known, *OPERATING, *VERBS])
+        self.help = _("Look after queues: %(verbs)s") % {"verbs": verbs}
+
     def add_arguments(self, parser: ArgumentParser) -> None:
         verbs = parser.add_subparsers(dest="verb", required=True)
-        workers = verbs.add_parser("workers", help="who works on what, and how long they live")
-        ask = workers.add_mutually_exclusive_group()
-        ask.add_argument(
-            "--stop", metavar="NAME", help="ask to stop: a uuid or its beginning, host:pid, or host"
+        looks = [
+            verbs.add_parser("workers", help=_("who works on what, and how long they live")),
+            verbs.add_parser("check", help=_("look for rows that should not be; reads only")),
+            verbs.add_parser("explain", help=_("why a job is not running, in words")),
+        ]
+        for add_own, verb in zip((add_workers, add_check, add_explain), looks, strict=True):
+            add_own(verb)
+            verb.add_argument("--json", action="store_true", help=_("for programs"))
+            verb.add_argument("--database", type=alias, help=_("only this database alias"))
+        adopts = _("make a queue table of a table, its rows done")
+        add_adopt(verbs.add_parser("adopt", help=adopts))
+        examples = _("example jobs for the admin, in paused queues")
+        add_demo_data(verbs.add_parser("demo-data", help=examples))
+        kills = _("kill workers on a scratch database, and judge")
+        import_module(TORTURE + "options").add_arguments(
+            verbs.add_parser("torture", help=kills), alias
         )
-        ask.add_argument("--drain", metavar="NAME", help="ask to claim nothing more, and live on")
-        ask.add_argument("--resume", metavar="NAME", help="ask to claim again after --drain")
-        check = verbs.add_parser("check", help="look for rows that should not be; reads only")
-        check.add_argument(
-            "--rows",
-            type=number_of_rows,
-            default=20,
-            help="most rows shown of a kind, 20 by default",
-        )
-        for verb in (workers, check):
-            verb.add_argument("--json", action="store_true", help="for programs")
-            verb.add_argument("--database", type=alias, help="only this database alias")
-        explain = verbs.add_parser("explain", help="why a job is not running, in words")
-        explain.add_argument("table", metavar="TABLE")
-        explain.add_argument("id", metavar="ID")
-        explain.add_argument("--json", action="store_true", help="for programs")
-        explain.add_argument("--database", type=alias, help="only this database alias")
-        adopt = verbs.add_parser("adopt", help="make a queue table of a table, its rows done")
-        adopt.add_argument("model", metavar="APP.MODEL")
-        adopt.add_argument("--name", help="of the migration; default: adopt_MODEL")
-        adopt.add_argument("--dry-run", action="store_true", help="print the migration only")
-        demo = verbs.add_parser("demo-data", help="example jobs for the admin, in paused queues")
-        demo.add_argument("tables", nargs="*", metavar="TABLE", help="default: all")
-        demo.add_argument("--jobs", type=int, default=200, help="in each queue table; default: 200")
-        demo.add_argument("--remove", action="store_true", help="delete them again")
-        demo.add_argument("--database", type=alias, help="only this database alias")
-        torture = verbs.add_parser("torture", help="kill workers on a scratch database, and judge")
-        import_module(TORTURE + "options").add_arguments(torture, alias)
         for name, added in (OPERATING | VERBS).items():
-            added.add_arguments(verbs.add_parser(name, help=added.help))
+            added.add_arguments(verbs.add_parser(name, help=str(added.help)))
 
-    @no_translations  # what it prints is English, also where it shares sentences with the admin
     def handle(self, *args: Any, **options: Any) -> None:
+        # What is for programs is English, and so is what is for those who work on us.
+        is_english = options.get("json") or options["verb"] == "torture"
+        with override(None) if is_english else nullcontext():
+            self._run(options)
+
+    def _run(self, options: dict[str, Any]) -> None:
         verbs: dict[str, Callable[..., str]] = {
             "workers": workers,
             "check": check,
@@ -113,7 +113,7 @@ class Command(BaseCommand):
             self.stderr.write(str(found))
             sys.exit(found.returncode)
         except (CannotAdopt, UnknownWorker, UnknownTable, UnknownJob, TooMany) as error:
-            raise CommandError(printable(str(error))) from error
+            raise CommandError(printable(said(error))) from error
         except (Error, ImproperlyConfigured, ImportError) as error:  # the last two: no driver
             raise CommandError(
                 printable(with_advice(first_line(error), options.get("database")))
@@ -127,9 +127,43 @@ class Command(BaseCommand):
         self.stdout.write(shown)
 
 
+def add_workers(parser: ArgumentParser) -> None:
+    ask = parser.add_mutually_exclusive_group()
+    stop = _("ask to stop: a uuid or its beginning, host:pid, or host")
+    ask.add_argument("--stop", metavar="NAME", help=stop)
+    drain = _("ask to claim nothing more, and live on")
+    ask.add_argument("--drain", metavar="NAME", help=drain)
+    ask.add_argument("--resume", metavar="NAME", help=_("ask to claim again after --drain"))
+
+
+def add_check(parser: ArgumentParser) -> None:
+    most = _("most rows shown of a kind, 20 by default")
+    parser.add_argument("--rows", type=number_of_rows, default=20, help=most)
+
+
+def add_explain(parser: ArgumentParser) -> None:
+    parser.add_argument("table", metavar="TABLE")
+    parser.add_argument("id", metavar="ID")
+
+
+def add_adopt(parser: ArgumentParser) -> None:
+    parser.add_argument("model", metavar="APP.MODEL")
+    parser.add_argument("--name", help=_("of the migration; default: adopt_MODEL"))
+    parser.add_argument("--dry-run", action="store_true", help=_("print the migration only"))
+
+
+def add_demo_data(parser: ArgumentParser) -> None:
+    add = parser.add_argument
+    add("tables", nargs="*", metavar="TABLE", help=_("default: all"))
+    add("--jobs", type=int, default=200, help=_("in each queue table; default: 200"))
+    add("--remove", action="store_true", help=_("delete them again"))
+    add("--database", type=alias, help=_("only this database alias"))
+
+
 def number_of_rows(text: str) -> int:
     if not text.isdecimal() or not 1 <= int(text) <= CHECK_ROWS_MAX:
-        raise ArgumentTypeError(f"{text!r} is no number between 1 and {CHECK_ROWS_MAX}")
+        why = _("%(given)s is no number between 1 and %(most)s")
+        raise ArgumentTypeError(why % {"given": repr(text), "most": CHECK_ROWS_MAX})
     return int(text)
 
 
@@ -148,10 +182,20 @@ def check(options: dict[str, Any]) -> str:
     text = as_json(asdict(examined)) if options["json"] else check_text(examined)
     if examined.is_clean:
         return text
-    count = f"{len(examined.findings)}{'+' if examined.more else ''} findings"
-    missing = len(examined.unchecked)
-    left_out = f"; {missing} could not be checked" if missing else ""
-    raise ProblemsFound(text, f"{count} in {examined.tables} queue tables{left_out}")
+    found, missing = len(examined.findings), len(examined.unchecked)
+    summary = ngettext(
+        "%(number)s findings in %(tables)s queue tables",
+        "%(number)s findings in %(tables)s queue tables",
+        found,
+    )
+    more = "+" if examined.more else ""
+    summary %= {"number": f"{found}{more}", "tables": examined.tables}
+    if missing:
+        rest = ngettext(
+            "%(number)s could not be checked", "%(number)s could not be checked", missing
+        )
+        summary += f"; {rest % {'number': missing}}"
+    raise ProblemsFound(text, summary)
 
 
 def explain_job(options: dict[str, Any]) -> str:
@@ -159,7 +203,8 @@ def explain_job(options: dict[str, Any]) -> str:
     found = explain(table_of(served.model, served.using), options["id"])
     if options["json"]:
         return as_json(asdict(found))
-    return "\n".join([f"{served.label} {options['id']}: {found.state}", *found.sentences])
+    state = state_word(found.state)
+    return "\n".join([f"{served.label} {options['id']}: {state}", *found.sentences])
 
 
 def adopt(options: dict[str, Any]) -> str:
@@ -174,7 +219,8 @@ def adopt(options: dict[str, Any]) -> str:
 def demo_data(options: dict[str, Any]) -> str:
     tables, using = options["tables"], options["database"]
     if options["remove"]:
-        return "\n".join(f"removed from {one}" for one in remove(tables, using))
+        text = _("removed from %(what)s")
+        return "\n".join(text % {"what": one} for one in remove(tables, using))
     return "\n".join(map(str, fill(options["jobs"], tables, using)))
 
 
@@ -184,7 +230,7 @@ def of_an_app(options: dict[str, Any]) -> str:
     except ValidationError as error:
         raise CommandError(printable(" ".join(error.messages))) from error
     except ValueError as error:
-        raise CommandError(printable(str(error))) from error
+        raise CommandError(printable(said(error))) from error
 
 
 def torture(options: dict[str, Any]) -> str:

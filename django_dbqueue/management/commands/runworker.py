@@ -14,12 +14,14 @@ from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 from django.core.management.base import BaseCommand, CommandError
 from django.db import connections
+from django.utils.translation import gettext as _
 
 from ...checks.schema import missing_migrations
 from ...conf import conf
 from ...conf.queue_order import QueueOrder, parse_order
 from ...dialects import is_of_one_process
 from ...monitor.first_steps import advice_for_beginners
+from ...texts.wording import said
 from ...worker.options import Options, timing
 from ...worker.parent import PARENT, take_parent
 from ...worker.probe import PortTaken
@@ -38,9 +40,14 @@ CONFIG = "django_dbqueue.management.commands._config"
 
 
 class Command(BaseCommand):
-    help = "Claim jobs from all queue tables, or from TABLE[@DATABASE][:QUEUE] ..., and run them."
     # They use the databases too, for which it may have to wait.
     requires_system_checks = ()
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.help = _(
+            "Claim jobs from all queue tables, or from TABLE[@DATABASE][:QUEUE] ..., and run them."
+        )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         add_work(parser)
@@ -85,7 +92,7 @@ class Command(BaseCommand):
         if self._called_from_command_line:  # type: ignore[attr-defined]
             sys.exit(self.started(start))
         if threading.current_thread() is not threading.main_thread():
-            raise CommandError("runworker needs the main thread, which alone gets signals")
+            raise CommandError(_("runworker needs the main thread, which alone gets signals"))
         with own_handlers():
             code = self.started(start)
         if code:
@@ -100,18 +107,22 @@ class Command(BaseCommand):
     def started_here(self, start: Startup, chosen: Options) -> int:
         if chosen.stop_when_empty is None:
             raise CommandError(
-                "The database is in memory, where no other process can enqueue anything: give a "
-                "file in NAME, or --stop-when-empty, which runs here what is ready."
+                _(
+                    "The database is in memory, where no other process can enqueue anything: give "
+                    "a file in NAME, or --stop-when-empty, which runs here what is ready."
+                )
             )
         return start.run_here()
 
     def refuse_transaction(self, chosen: Options) -> None:
         for using in chosen.serves():
             if connections[using].in_atomic_block:
-                raise CommandError(
-                    f"{using} is inside atomic(), where nothing can be claimed before the commit. "
-                    "In a TestCase use JobTestMixin, or pytest's fixture dbqueue (docs/testing.md)."
+                text = _(
+                    "%(database)s is inside atomic(), where nothing can be claimed before the "
+                    "commit. In a TestCase use JobTestMixin, or pytest's fixture dbqueue "
+                    "(docs/testing.md)."
                 )
+                raise CommandError(text % {"database": using})
 
     def prepare(self, chosen: Options, given: dict[str, Any]) -> None:
         # With a server or a reloader, someone may be about to migrate in another terminal.
@@ -127,7 +138,7 @@ class Command(BaseCommand):
 
     def reload(self) -> int:
         if not settings.DEBUG:
-            raise CommandError("--reload is for development: it needs DEBUG = True")
+            raise CommandError(_("--reload is for development: it needs DEBUG = True"))
         return Reloader().run()
 
     def options(self, given: dict[str, Any]) -> Options:
@@ -136,14 +147,15 @@ class Command(BaseCommand):
             tables, using, without = given["tables"], given["database"], given["without"]
             served = parse_served(tables, using, without, queue_order)
         except (UnknownTable, ImproperlyConfigured) as error:
-            raise CommandError(str(error)) from error
+            raise CommandError(said(error)) from error
         if not served:
-            raise CommandError("No queue table is installed here: add one to INSTALLED_APPS.")
+            raise CommandError(_("No queue table is installed here: add one to INSTALLED_APPS."))
         try:
             if given["health_file"]:
                 make_health_file(Path(given["health_file"]))
         except (OSError, ValueError) as error:
-            raise CommandError(f"--health-file cannot be written: {error}") from error
+            text = _("--health-file cannot be written: %(why)s")
+            raise CommandError(text % {"why": said(error)}) from error
         try:
             return self.checked(given | {"queue_order": queue_order}, served)
         except (ValueError, ImproperlyConfigured) as error:
@@ -183,93 +195,93 @@ def add_work(parser: ArgumentParser) -> None:
     """What is served, and by how many."""
     add = parser.add_argument
     place = "TABLE[@DATABASE][:QUEUE]"
-    add("tables", nargs="*", metavar=place, help="default: every queue table")
+    add("tables", nargs="*", metavar=place, help=_("default: every queue table"))
     add(
         "--except",
         action="append",
         dest="without",
         metavar="TABLE:QUEUE",
-        help="leave this queue to other workers; * for any; may be given more than once",
+        help=_("leave this queue to other workers; * for any; may be given more than once"),
     )
     add(
         "--queue",
         type=order,
         dest="queue_order",
         metavar="NAME,..",
-        help="these queues only, in this order, or by weight: a=3,b=1; mail-* for all such",
+        help=_("these queues only, in this order, or by weight: a=3,b=1; mail-* for all such"),
     )
-    add("--processes", type=processes, help="children to run jobs in, or a range: 1-8")
+    add("--processes", type=processes, help=_("children to run jobs in, or a range: 1-8"))
     add_scaling(parser)
-    add("--threads", type=of_setting("THREADS"), help="jobs at once in each child")
-    together = "async jobs at once in each child, next to threads"
+    add("--threads", type=of_setting("THREADS"), help=_("jobs at once in each child"))
+    together = _("async jobs at once in each child, next to threads")
     add("--coroutines", type=of_setting("COROUTINES"), help=together)
-    batch = "most jobs a claim; default: as the rate demands"
+    batch = _("most jobs a claim; default: as the rate demands")
     add("--batch-size", type=of_setting("BATCH_SIZE"), help=batch)
 
 
 def add_ends(parser: ArgumentParser) -> None:
     """When it stops by itself."""
     add = parser.add_argument
-    add("--once", action="store_true", help="run one job, if there is one, and stop")
-    add("--stop-when-empty", action="store_const", const=0.0, help="stop when no job is ready")
+    add("--once", action="store_true", help=_("run one job, if there is one, and stop"))
+    add("--stop-when-empty", action="store_const", const=0.0, help=_("stop when no job is ready"))
     add(
         "--stop-when-empty-for",
         type=seconds,
         dest="stop_when_empty",
         metavar="SECONDS",
-        help="stop when no job has been ready for so long",
+        help=_("stop when no job has been ready for so long"),
     )
-    add("--max-jobs", type=positive, help="exit with 12 after so many jobs")
-    add("--max-time", type=seconds, help="exit with 12 after so many seconds")
+    add("--max-jobs", type=positive, help=_("exit with 12 after so many jobs"))
+    add("--max-time", type=seconds, help=_("exit with 12 after so many seconds"))
     add(
         *("--max-memory", "--memory"),
         type=positive,
         metavar="MB",
-        help="exit with 12 above, children too",
+        help=_("exit with 12 above, children too"),
     )
 
 
 def add_manners(parser: ArgumentParser) -> None:
     """What it is called, what it tells, and how it treats jobs."""
     add = parser.add_argument
-    add("--name", help="what lists and logs call this worker")
-    add("--rest", type=seconds, help="pause of each thread after a job, in seconds")
-    add("--timeout", type=positive, help="time to run of jobs that have none of their own")
-    add("--health-file", metavar="PATH", help="touched once a second while the worker lives")
+    add("--name", help=_("what lists and logs call this worker"))
+    add("--rest", type=seconds, help=_("pause of each thread after a job, in seconds"))
+    add("--timeout", type=positive, help=_("time to run of jobs that have none of their own"))
+    add("--health-file", metavar="PATH", help=_("touched once a second while the worker lives"))
     add(
         "--probe-port",
         type=of_setting("PROBE_PORT"),
         metavar="PORT",
-        help="answer /live, /ready and /metrics here",
+        help=_("answer /live, /ready and /metrics here"),
     )
-    host = "where --probe-port listens; default: 127.0.0.1"
+    host = _("where --probe-port listens; default: 127.0.0.1")
     add("--probe-host", type=of_setting("PROBE_HOST"), metavar="HOST", help=host)
-    add("--reload", action="store_true", help="start again when code changes; with DEBUG only")
-    add("--json", action="store_true", help="log one JSON object a line")
-    add("--tries", type=positive, help="attempts, whatever the tables' policies say")
-    add("--backoff", type=pauses, help="seconds until a retry, one or 10,60,300")
-    add("--delay", type=pauses, dest="backoff", help="the same as --backoff")
-    add("--sleep", type=of_setting("SLEEP"), help="longest pause when idle")
-    finish = "seconds for what runs to finish"
+    add("--reload", action="store_true", help=_("start again when code changes; with DEBUG only"))
+    add("--json", action="store_true", help=_("log one JSON object a line"))
+    add("--tries", type=positive, help=_("attempts, whatever the tables' policies say"))
+    add("--backoff", type=pauses, help=_("seconds until a retry, one or 10,60,300"))
+    add("--delay", type=pauses, dest="backoff", help=_("the same as --backoff"))
+    add("--sleep", type=of_setting("SLEEP"), help=_("longest pause when idle"))
+    finish = _("seconds for what runs to finish")
     add("--shutdown-timeout", type=of_setting("SHUTDOWN_TIMEOUT"), help=finish)
-    add("--force", action="store_true", help="work in spite of a pause of everything")
-    add("--config", metavar="PATH", help="a TOML file with these options; or DBQUEUE_CONFIG")
-    add("--show-config", action="store_true", help="show each value and its source, and exit")
-    add("--skip-checks", action="store_true", help="start in spite of what checks say")
-    add("--database", type=alias, help="serve the queue tables of this database alias only")
+    add("--force", action="store_true", help=_("work in spite of a pause of everything"))
+    add("--config", metavar="PATH", help=_("a TOML file with these options; or DBQUEUE_CONFIG"))
+    add("--show-config", action="store_true", help=_("show each value and its source, and exit"))
+    add("--skip-checks", action="store_true", help=_("start in spite of what checks say"))
+    add("--database", type=alias, help=_("serve the queue tables of this database alias only"))
 
 
 def add_scaling(parser: ArgumentParser) -> None:
     """What decides within a range of processes, and shares the queues out."""
     add = parser.add_argument
-    grow = "grow while a ready job waits for longer, or all would"
+    grow = _("grow while a ready job waits for longer, or all would")
     add("--target-wait", type=of_setting("TARGET_WAIT"), metavar="SECONDS", help=grow)
-    add("--balance", choices=BALANCES, help="give queues children of their own; default: off")
-    add("--balance-by", choices=WEIGHTS, help="by the time to clear, or by the number of jobs")
+    add("--balance", choices=BALANCES, help=_("give queues children of their own; default: off"))
+    add("--balance-by", choices=WEIGHTS, help=_("by the time to clear, or by the number of jobs"))
     cooldown = of_setting("BALANCE_COOLDOWN")
-    add("--balance-cooldown", type=cooldown, metavar="SECONDS", help="between two decisions")
+    add("--balance-cooldown", type=cooldown, metavar="SECONDS", help=_("between two decisions"))
     shift = of_setting("BALANCE_MAX_SHIFT")
-    add("--balance-max-shift", type=shift, metavar="N", help="most processes a decision moves")
+    add("--balance-max-shift", type=shift, metavar="N", help=_("most processes a decision moves"))
 
 
 def stop_without_migrations(aliases: Iterable[str], receipts: Iterable[str] = ()) -> None:
@@ -282,7 +294,7 @@ def make_health_file(path: Path) -> None:
     """``OSError`` also where it is no file: it would be old for ever, or never be taken away."""
     path.touch()
     if not path.is_file():
-        raise OSError(f"{path} is no file")
+        raise OSError(_("%(path)s is no file") % {"path": path})
 
 
 def chosen(given: dict[str, Any], name: str) -> Any:

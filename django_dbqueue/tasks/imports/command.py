@@ -4,6 +4,8 @@ from argparse import ArgumentParser
 from typing import Any
 
 from django.db import router
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, ngettext
 
 from ...management.verbs import Verb
 
@@ -14,8 +16,8 @@ def add_arguments(parser: ArgumentParser) -> None:
     from ...management.commands._types import alias  # noqa: PLC0415  # only for commands
 
     parser.add_argument("--from", dest="source", choices=KINDS, required=True)
-    parser.add_argument("--dry-run", action="store_true", help="say what would be moved")
-    parser.add_argument("--database", type=alias, help="that has both tables")
+    parser.add_argument("--dry-run", action="store_true", help=_("say what would be moved"))
+    parser.add_argument("--database", type=alias, help=_("that has both tables"))
 
 
 def run(options: dict[str, Any]) -> str:
@@ -31,21 +33,40 @@ def run(options: dict[str, Any]) -> str:
 
 def lines(report: Any, dry_run: bool) -> list[str]:
     name = report.source.name
-    verb = "would be moved" if dry_run else "were moved"
-    said = [f"{report.moved} tasks {verb} from {name}, {report.due_later} of them due later"]
-    for state, words in report.source.left.items():
+    said = [_moved(report, dry_run)]
+    for state, text in report.source.left.items():
         if count := report.left.get(state):
-            said.append(f"left there: {count} {words}")
+            said.append(text % {"number": count})
     odd = sorted(report.left.keys() - report.source.left.keys())
-    said += [f"left there: {report.left[state]} in the unknown state {state!r}" for state in odd]
+    text = _("left there: %(number)s in the unknown state %(state)s")
+    said += [text % {"number": report.left[one], "state": repr(one)} for one in odd]
     if report.taken:
-        said.append(f"left there: {report.taken} that a worker of {name} was about to take")
+        text = _("left there: %(number)s that a worker of %(name)s was about to take")
+        said.append(text % {"number": report.taken, "name": name})
     if report.refused_count:
-        said.append(f"left there: {report.refused_count} that cannot be taken over")
+        text = _("left there: %(number)s that cannot be taken over")
+        said.append(text % {"number": report.refused_count})
     said += [f"  {key}: {reason}" for key, reason in report.refused]
     if more := report.refused_count - len(report.refused):
-        said.append(f"  and {more} more")
-    return said + [f"note: {note}" for note in report.notes]
+        text = _("and %(number)s more") % {"number": more}
+        said.append(f"  {text}")
+    return said + [_("note: %(note)s") % {"note": note} for note in report.notes]
 
 
-IMPORT = Verb("take over what waits in another backend's tables", add_arguments, run)
+def _moved(report: Any, dry_run: bool) -> str:
+    count = report.moved
+    text = ngettext(
+        "%(number)s tasks were moved from %(from)s, %(later)s of them due later",
+        "%(number)s tasks were moved from %(from)s, %(later)s of them due later",
+        count,
+    )
+    if dry_run:
+        text = ngettext(
+            "%(number)s tasks would be moved from %(from)s, %(later)s of them due later",
+            "%(number)s tasks would be moved from %(from)s, %(later)s of them due later",
+            count,
+        )
+    return text % {"number": count, "from": report.source.name, "later": report.due_later}
+
+
+IMPORT = Verb(gettext_lazy("take over what waits in another backend's tables"), add_arguments, run)

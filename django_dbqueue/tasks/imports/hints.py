@@ -4,6 +4,8 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
+from django.utils.translation import gettext as _
+
 from ..backends import DatabaseBackend
 from ..compat import InvalidTaskBackend, task_backends
 from ..lookup import find
@@ -27,29 +29,42 @@ def _of_backends(backends: Counter[str], using: str) -> Iterator[str]:
     for alias, count in sorted(backends.items()):
         backend = _backend(alias)
         if backend is None:
-            problem = f"TASKS has no {alias!r}"
+            text = _(
+                "%(number)s are of the backend %(name)s: TASKS has no %(name)s, so that nobody "
+                "finds their results"
+            )
         elif not isinstance(backend, DatabaseBackend):
-            problem = f"TASKS[{alias!r}] is another backend"
+            text = _(
+                "%(number)s are of the backend %(name)s: TASKS[%(name)s] is another backend, so "
+                "that nobody finds their results"
+            )
         elif backend.database != using:
-            problem = f"TASKS[{alias!r}] looks at database {backend.database!r}"
+            text = _(
+                "%(number)s are of the backend %(name)s: TASKS[%(name)s] looks at database "
+                "%(database)s, so that nobody finds their results"
+            )
         else:
             continue
-        yield f"{count} are of the backend {alias!r}: {problem}, so that nobody finds their results"
+        database = getattr(backend, "database", None)
+        yield text % {"number": count, "name": repr(alias), "database": repr(database)}
 
 
 def _of_queues(queues: Counter[tuple[str, str]]) -> Iterator[str]:
     for (alias, queue), count in sorted(queues.items()):
         known = getattr(_backend(alias), "queues", None)
         if known and queue not in known:
-            yield f"{count} wait: queue {queue!r} is none of the QUEUES of TASKS[{alias!r}]"
+            text = _("%(number)s wait: queue %(queue)s is none of the QUEUES of TASKS[%(name)s]")
+            yield text % {"number": count, "queue": repr(queue), "name": repr(alias)}
 
 
 def _of_paths(paths: Counter[str]) -> Iterator[str]:
     lost = [(path, count, find(path).problem) for path, count in sorted(paths.items())]
-    found = [f"{count} wait: {problem}" for _, count, problem in lost if problem]
+    text = _("%(number)s wait: %(why)s")
+    found = [text % {"number": count, "why": why} for _path, count, why in lost if why]
     yield from found[:PATHS_MAX]
     if len(found) > PATHS_MAX:
-        yield f"{len(found) - PATHS_MAX} more paths are no tasks of this code"
+        text = _("%(number)s more paths are no tasks of this code")
+        yield text % {"number": len(found) - PATHS_MAX}
 
 
 def _backend(alias: str) -> Any:

@@ -7,6 +7,7 @@ from typing import Any
 from uuid import UUID
 
 from django.core.exceptions import ValidationError
+from django.utils.translation import gettext as _
 
 from ...lifecycle.enqueue import CHECKS
 from ..lookup import find
@@ -34,7 +35,7 @@ class Converter:
         """What is written; ``Refused`` names what is wrong with the given one. ``taken``: ids that
         tasks here have."""
         if given.pk in taken:
-            raise Refused("a task with this id is here already")
+            raise Refused(_("a task with this id is here already"))
         args, kwargs = _arguments(given.payload)
         due = given.run_after
         if due is not None and due.year >= NEVER:
@@ -90,9 +91,9 @@ def _arguments(payload: Any) -> tuple[list[Any], dict[str, Any]]:
     try:
         found = json.loads(payload) if isinstance(payload, str | bytes) else payload
     except (ValueError, RecursionError) as error:
-        raise Refused(f"its arguments are no JSON: {error}") from None
+        raise Refused(_("its arguments are no JSON: %(why)s") % {"why": error}) from None
     args = found.get("args", []) if isinstance(found, dict) else None
     kwargs = found.get("kwargs", {}) if isinstance(found, dict) else None
     if not isinstance(args, list) or not isinstance(kwargs, dict):
-        raise Refused('its arguments are not {"args": [...], "kwargs": {...}}')
+        raise Refused(_('its arguments are not {"args": [...], "kwargs": {...}}'))
     return args, kwargs

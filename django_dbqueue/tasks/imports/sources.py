@@ -6,6 +6,8 @@ from uuid import UUID
 
 from django.db import connections
 from django.db.models import Case, Exists, F, OuterRef, QuerySet, Value, When
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, ngettext
 
 from . import tables
 
@@ -13,12 +15,12 @@ WAITING = "waiting"
 
 
 class Source:
-    """Another backend's tables on one database. ``left`` says what becomes of each other state."""
+    """Another backend's tables on one database. ``left``: a sentence for each other state."""
 
     name = ""
     release = ""
     needs: Sequence[Any] = ()
-    left: dict[str, str] = {}
+    left: dict[str, Any] = {}
 
     def __init__(self, using: str) -> None:
         self.using = using
@@ -63,9 +65,14 @@ class DjangoTasksDB(Source):
     release = "django-tasks-db 0.13"
     needs = (tables.DJANGO_TASKS_DB,)
     left = {
-        "RUNNING": "running: stop db_worker, let them end, and import again for the rest",
-        "SUCCESSFUL": "finished: they and their results stay there",
-        "FAILED": "failed: they stay there",
+        "RUNNING": gettext_lazy(
+            "left there: %(number)s running: stop db_worker, let them end, and import again for "
+            "the rest"
+        ),
+        "SUCCESSFUL": gettext_lazy(
+            "left there: %(number)s finished: they and their results stay there"
+        ),
+        "FAILED": gettext_lazy("left there: %(number)s failed: they stay there"),
     }
 
     def jobs(self) -> QuerySet[Any]:
@@ -91,13 +98,26 @@ class DjQueue(Source):
         tables.DJ_QUEUE_PAUSES,
     )
     left = {
-        "claimed": "running: stop manage.py dj_queue, and import again for the rest",
-        "finished": "finished: they and their results stay there",
-        "failed": "failed: they stay there, also those with a time to be retried",
-        "blocked": "blocked by their concurrency key: let dj-queue's workers finish them",
-        "limited": "limited by a concurrency key, which is not taken over: let dj-queue's workers "
-        "finish them",
-        "stateless": "in no state at all: look at them in dj-queue's admin",
+        "claimed": gettext_lazy(
+            "left there: %(number)s running: stop manage.py dj_queue, and import again for the rest"
+        ),
+        "finished": gettext_lazy(
+            "left there: %(number)s finished: they and their results stay there"
+        ),
+        "failed": gettext_lazy(
+            "left there: %(number)s failed: they stay there, also those with a time to be retried"
+        ),
+        "blocked": gettext_lazy(
+            "left there: %(number)s blocked by their concurrency key: let dj-queue's workers "
+            "finish them"
+        ),
+        "limited": gettext_lazy(
+            "left there: %(number)s limited by a concurrency key, which is not taken over: let "
+            "dj-queue's workers finish them"
+        ),
+        "stateless": gettext_lazy(
+            "left there: %(number)s in no state at all: look at them in dj-queue's admin"
+        ),
     }
 
     def jobs(self) -> QuerySet[Any]:
@@ -137,9 +157,15 @@ class DjQueue(Source):
     def notes(self) -> list[str]:
         pauses = tables.DJ_QUEUE_PAUSES.objects.using(self.using)
         names = sorted(set(pauses.values_list("queue_name", flat=True)))
-        found = [f"paused there, and not here: {', '.join(names)}"] if names else []
+        text = _("paused there, and not here: %(names)s")
+        found = [text % {"names": ", ".join(names)}] if names else []
         if count := tables.DJ_QUEUE_RECURRING.objects.using(self.using).count():
-            found.append(f"{count} recurring tasks are declared there, and are not taken over")
+            text = ngettext(
+                "%(number)s recurring tasks are declared there, and are not taken over",
+                "%(number)s recurring tasks are declared there, and are not taken over",
+                count,
+            )
+            found.append(text % {"number": count})
         return found
 
     def _rows(self, one: Any, keys: list[UUID]) -> Any:

@@ -4,6 +4,7 @@ from typing import Any
 
 from django.apps.registry import Apps
 from django.db import connections, models
+from django.utils.translation import gettext as _
 
 
 class MissingTable(ValueError):
@@ -70,12 +71,13 @@ def check_tables(tables: list[Any], using: str, release: str) -> None:
         for one in tables:
             name = one._meta.db_table
             if name not in present:
-                raise MissingTable(
-                    f"database {using!r} has no table {name}; --database names another alias"
+                text = _(
+                    "database %(database)s has no table %(table)s; --database names another alias"
                 )
+                raise MissingTable(text % {"database": repr(using), "table": name})
             found = connection.introspection.get_table_description(cursor, name)
             wanted = {field.column for field in one._meta.concrete_fields}
             if missing := sorted(wanted - {column.name for column in found}):
-                raise MissingTable(
-                    f"{name} has no column {', '.join(missing)}: migrate it to {release} first"
-                )
+                text = _("%(table)s has no column %(column)s: migrate it to %(release)s first")
+                names = {"table": name, "column": ", ".join(missing), "release": release}
+                raise MissingTable(text % names)

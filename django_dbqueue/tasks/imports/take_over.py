@@ -9,6 +9,7 @@ from uuid import UUID
 
 from django.db import connections, transaction
 from django.db.models import Count
+from django.utils.translation import gettext as _
 
 from ..models import AsyncTask, Task, TaskRow
 from .hints import hints
@@ -53,10 +54,11 @@ def take_over(kind: type[Source], using: str, *, dry_run: bool) -> Report:
     database. With ``dry_run`` nothing is locked or written."""
     with connections[using].cursor() as cursor:
         if Task._meta.db_table not in connections[using].introspection.table_names(cursor):
-            raise MissingTable(
-                f"database {using!r} has no table {Task._meta.db_table}: migrate, or name another "
-                "alias with --database"
+            text = _(
+                "database %(database)s has no table %(table)s: migrate, or name another alias with "
+                "--database"
             )
+            raise MissingTable(text % {"database": repr(using), "table": Task._meta.db_table})
     report, source, converter = Report(kind), kind(using), Converter()
     with nullcontext() if dry_run else transaction.atomic(using=using):
         keys = _waiting(source)
@@ -129,6 +131,6 @@ def _insert(model: type[TaskRow], sized: list[tuple[dict[str, Any], int]], using
 def _remove(source: Source, rows: list[dict[str, Any]]) -> None:
     removed = source.remove([row["result_id"] for row in rows])
     if removed != len(rows):
-        raise NotRemoved(
-            f"{removed} of {len(rows)} rows could be removed from {source.name}: nothing was moved"
-        )
+        text = _("%(removed)s of %(number)s rows could be removed from %(name)s: nothing was moved")
+        numbers = {"removed": removed, "number": len(rows)}
+        raise NotRemoved(text % {**numbers, "name": source.name})

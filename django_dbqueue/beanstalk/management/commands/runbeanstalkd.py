@@ -9,10 +9,12 @@ from typing import Any
 from django.core.exceptions import ImproperlyConfigured
 from django.core.management.base import BaseCommand, CommandError
 from django.db import connections, router
+from django.utils.translation import gettext as _
 
 from ....dialects.sizes import largest_value
 from ....management.commands._log import log_to_stderr
 from ....management.commands.runworker import stop_without_migrations
+from ....texts.wording import number, said
 from ....worker.options import REQUESTED, beat_timing
 from ....worker.session import forget_pools
 from ....worker.startup import say
@@ -28,8 +30,11 @@ WATCH_SECONDS = 1.0
 
 
 class Command(BaseCommand):
-    help = "Serve tube jobs to clients of beanstalkd."
     requires_system_checks = ()
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.help = _("Serve tube jobs to clients of beanstalkd.")
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         add_options(parser)
@@ -40,7 +45,7 @@ class Command(BaseCommand):
         try:
             address, access = address_of(options), access_of(options)
         except (BadOptions, BadCredentials) as error:
-            raise CommandError(str(error)) from error
+            raise CommandError(said(error)) from error
         using = options["database"] or router.db_for_write(TubeJob)
         stop_without_migrations([using])
         refuse_what_cannot_be_put(using, options["max_job_size"])
@@ -54,9 +59,10 @@ class Command(BaseCommand):
                 serve(using, address, access, options["max_job_size"], limits, timing)
             )
         except OSError as error:
-            raise CommandError(f"cannot listen on {address}: {error.strerror}") from error
+            text = _("cannot listen on %(address)s: %(why)s")
+            raise CommandError(text % {"address": address, "why": error.strerror}) from error
         if not is_well:
-            raise CommandError("stopped by an error of its own, which is told above")
+            raise CommandError(_("stopped by an error of its own, which is told above"))
 
 
 async def serve(
@@ -83,12 +89,12 @@ async def serve(
         signals.append(number.name)
         stop.set()
 
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, end_by, number)
+    for one in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(one, end_by, one)
     loop.add_signal_handler(signal.SIGUSR1, server.drain)
     if access is not None:
         loop.add_signal_handler(signal.SIGHUP, access.credentials.reload)
-    say(f"listening on {address}")
+    say(_("listening on %(address)s") % {"address": address})
     silence = timing["worker_timeout"] / 2
     while not (stop.is_set() or server.is_over.is_set()):
         watch_statements(silence)
@@ -118,7 +124,8 @@ async def watched(work: Coroutine[Any, Any, None], silence: float) -> None:
 def refuse_what_cannot_be_put(using: str, job_size_max: int) -> None:
     most = largest_value(connections[using])
     if most is not None and job_size_max > most:
-        raise CommandError(
-            f"a body of {job_size_max:,} bytes (--max-job-size) does not fit in a statement: the "
-            f"database's max_allowed_packet is enough for {most:,}"
+        text = _(
+            "a body of %(size)s bytes (--max-job-size) does not fit in a statement: the "
+            "database's max_allowed_packet is enough for %(most)s"
         )
+        raise CommandError(text % {"size": number(job_size_max), "most": number(most)})

@@ -3,6 +3,8 @@
 from argparse import ArgumentParser
 from typing import Any
 
+from django.utils.translation import gettext as _
+
 from ....conf.queue_order import IN_TURN
 from ....management.commands._log import printable
 from ....management.commands._types import of_setting, processes, seconds
@@ -24,18 +26,20 @@ FIXED: dict[str, Any] = {
 
 
 class Command(RunWorker):
-    help = "Send the mail that is due, and stop; the exit codes are those of runworker."
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.help = _("Send the mail that is due, and stop; the exit codes are those of runworker.")
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         add = parser.add_argument
-        add("--dry-run", action="store_true", help="tell what would be sent; change nothing")
-        add("--processes", type=processes, help="children to send in, or a range: 1-8")
-        add("--threads", type=of_setting("THREADS"), help="messages at once in each child")
-        add("--max-time", type=seconds, help="exit with 12 after so many seconds")
-        finish = "seconds for what runs to finish"
+        add("--dry-run", action="store_true", help=_("tell what would be sent; change nothing"))
+        add("--processes", type=processes, help=_("children to send in, or a range: 1-8"))
+        add("--threads", type=of_setting("THREADS"), help=_("messages at once in each child"))
+        add("--max-time", type=seconds, help=_("exit with 12 after so many seconds"))
+        finish = _("seconds for what runs to finish")
         add("--shutdown-timeout", type=of_setting("SHUTDOWN_TIMEOUT"), help=finish)
-        add("--json", action="store_true", help="log one JSON object a line")
-        add("--skip-checks", action="store_true", help="start in spite of what checks say")
+        add("--json", action="store_true", help=_("log one JSON object a line"))
+        add("--skip-checks", action="store_true", help=_("start in spite of what checks say"))
 
     def configured(self, given: dict[str, Any]) -> dict[str, Any]:
         """What a file says is for workers."""
