@@ -7,11 +7,11 @@ from itertools import islice
 from typing import Any
 
 from django.core.exceptions import ValidationError
-from django.db.models import IntegerField, Q, QuerySet
+from django.db.models import IntegerField, QuerySet
 
-from ..lifecycle.limiter import SEPARATOR, base_of
 from ..states import Status
 from ..worker.served import Served
+from .conditions import in_queues
 from .cursor import BIGINT_MAX, BY_KEY
 from .keyset import Keyset, keyset_of, keyset_of_parked, keyset_of_undated
 from .moments import now_of
@@ -77,8 +77,8 @@ class Choice:
     def _rows(self, served: Served) -> QuerySet[Any]:
         rows: QuerySet[Any] = served.model._default_manager.using(served.using).order_by()
         if served.queue:
-            rows = rows.filter(_of_queues(served, [served.queue]))
-        return rows.filter(_of_queues(served, self.queues)) if self.queues else rows
+            rows = rows.filter(in_queues(served.model, [served.queue]))
+        return rows.filter(in_queues(served.model, self.queues)) if self.queues else rows
 
     def _of_age(self, rows: QuerySet[Any], since: str) -> QuerySet[Any]:
         ages = {"lte": self.older_than, "gte": self.newer_than}
@@ -89,16 +89,6 @@ class Choice:
         if self.failed_until is not None:
             rows = rows.filter(failed_at__lte=self.failed_until)
         return rows.filter(failure=self.failure) if self.failure else rows
-
-
-def _of_queues(served: Served, names: Collection[str]) -> Q:
-    """Jobs of these queues, and of their lanes."""
-    found = Q(queue__in=names) if len(names) > 1 else Q(queue=next(iter(names)))
-    for name in names if served.has_lanes else ():
-        if base_of(served.model, name) == name:
-            beyond = name + chr(ord(SEPARATOR) + 1)
-            found |= Q(queue__gt=name + SEPARATOR, queue__lt=beyond)
-    return found
 
 
 def keys_of(field: Any, words: Iterable[str]) -> Iterator[Any]:

@@ -4,9 +4,10 @@ from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
 from django.db import connections
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.db.models.sql.where import AND, WhereNode
 
+from ..lifecycle.limiter import SEPARATOR, base_of, limiter_of
 from ..models import Job
 from .cursor import Order
 
@@ -18,6 +19,17 @@ def asked_queue(rows: QuerySet[Any]) -> tuple[bool, Any]:
         return False, None
     is_by_queue = all(column_of(one) == "queue" and one.lookup_name == "exact" for one in leaves)
     return is_by_queue, leaves[0].rhs if leaves and is_by_queue else None
+
+
+def in_queues(model: type[Any], names: Collection[str]) -> Q:
+    """Jobs of these queues, and of their lanes."""
+    found = Q(queue__in=names) if len(names) > 1 else Q(queue=next(iter(names)))
+    limiter = limiter_of(model)
+    for name in names if limiter is not None and limiter.has_lanes else ():
+        if base_of(model, name) == name:
+            beyond = name + chr(ord(SEPARATOR) + 1)
+            found |= Q(queue__gt=name + SEPARATOR, queue__lt=beyond)
+    return found
 
 
 def by_queue_index(queryset: QuerySet[Any]) -> QuerySet[Any] | None:

@@ -7,8 +7,7 @@ import pytest
 from django.contrib.admin.models import LogEntry
 from django.db.models import F, QuerySet
 
-from django_dbqueue.admin import JobAdmin
-from django_dbqueue.admin import failures as page
+from django_dbqueue.admin import JobAdmin, matching
 from django_dbqueue.operate import keyset as pagination
 from django_dbqueue.operate import walking
 from django_dbqueue.states import Status
@@ -147,7 +146,7 @@ def test_a_count_of_any_length_is_one(browser):
 
 
 def test_at_most_ten_thousand_are_put_back_at_once(browser, monkeypatch):
-    monkeypatch.setattr(page, "ROWS_MAX", 2)
+    monkeypatch.setattr(matching, "ROWS_MAX", 2)
     for _ in range(3):
         failed()
     question = text_of(browser.post(RETRY, hidden(text_of(browser.get(FAILURES)), "failure")))
