@@ -11,6 +11,7 @@ from ..states import Status
 from ..worker.served import Served, parse_served
 from .commands._types import alias, positive, some
 from .durations import duration
+from .values import moment
 from .verbs import Refused
 
 STATES = {status.label: status for status in Status} | {"failed": Status.BURIED}
@@ -32,6 +33,8 @@ def add_filters(parser: ArgumentParser, states: Collection[Status] = ()) -> None
     since = "10m, 24h, 7d: since they ended, or else were enqueued"
     add("--older-than", type=duration, metavar="AGE", help=since)
     add("--newer-than", type=duration, metavar="AGE", help="the same")
+    until = "only what ended, or else was enqueued, by then: as `dbqueue failures` says it"
+    add("--until", type=moment, metavar="TIME", help=until)
     # Left empty by a script it would mean all jobs.
     add("--error", type=some, metavar="TEXT", help="a part of the newest error, capitals aside")
     add("--failure", type=some, metavar="FINGERPRINT", help="as `dbqueue failures` shows them")
@@ -52,6 +55,7 @@ def choice_of(options: dict[str, Any]) -> Choice:
         queues=tuple(options["queue"]),
         older_than=options["older_than"],
         newer_than=options["newer_than"],
+        until=options["until"],
         error=options["error"] or "",
         failure=options["failure"] or "",
         ids=tuple(dict.fromkeys(options.get("id", []))),

@@ -76,7 +76,15 @@ def as_object(one: FailureGroup) -> dict[str, Any]:
 def as_text(found: Failures, tables: tuple[Served, ...]) -> str:
     if not found.groups:
         return "no failures"
-    return aligned([HEAD, *(line(one, tables) for one in found.groups)])
+    text = aligned([HEAD, *(line(one, tables) for one in found.groups)])
+    return "\n".join([text, *(until(found, using) for using in found.shown_at)])
+
+
+def until(found: Failures, using: str) -> str:
+    """By which those that were counted are told from what failed since."""
+    place = f" on {using}" if len(found.shown_at) > 1 else ""
+    moment = found.shown_at[using].isoformat()
+    return f"Counted{place} until {moment}: --until leaves out what failed later."
 
 
 def line(one: FailureGroup, tables: tuple[Served, ...]) -> list[str]:

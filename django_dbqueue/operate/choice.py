@@ -7,7 +7,7 @@ from itertools import islice
 from typing import Any
 
 from django.core.exceptions import ValidationError
-from django.db.models import IntegerField, QuerySet
+from django.db.models import IntegerField, Q, QuerySet
 
 from ..states import Status
 from ..worker.served import Served
@@ -26,8 +26,8 @@ ENDED = (Status.DONE, Status.BURIED)
 class Choice:
     """What is not given leaves nothing out. Ages are in seconds: of done and buried jobs since they
     ended, of the others since they were enqueued. ``error`` is a part of the newest error, class or
-    message, capitals aside. ``failure`` is a fingerprint, and ``failed_until`` leaves out what was
-    buried later. ``ids`` go alone: single ones, or ranges as ``5-9``."""
+    message, capitals aside. ``failure`` is a fingerprint. ``until`` leaves out what ended, or else
+    was enqueued, later. ``ids`` go alone: single ones, or ranges as ``5-9``."""
 
     states: frozenset[Status] = frozenset()
     queues: tuple[str, ...] = ()
@@ -36,7 +36,7 @@ class Choice:
     error: str = ""
     ids: tuple[str, ...] = ()
     failure: str = ""
-    failed_until: datetime | None = None
+    until: datetime | None = None
 
     @property
     def is_empty(self) -> bool:
@@ -59,7 +59,7 @@ class Choice:
                 yield from self._in_state(rows, status)
 
     def _in_state(self, rows: QuerySet[Any], status: Status) -> Iterator[Keyset]:
-        if status == Status.BURIED and self._has_age:
+        if status == Status.BURIED and self._has_bounds:
             # By the index over the time at which they failed, which is that of their end.
             yield keyset_of(self._of_age(rows, "failed_at"), status)
             if not self.failure:
@@ -71,8 +71,9 @@ class Choice:
             yield keyset_of_parked(self._of_age(rows, since))
 
     @property
-    def _has_age(self) -> bool:
-        return self.older_than is not None or self.newer_than is not None
+    def _has_bounds(self) -> bool:
+        bounds = (self.older_than, self.newer_than, self.until)
+        return any(one is not None for one in bounds)
 
     def _rows(self, served: Served) -> QuerySet[Any]:
         rows: QuerySet[Any] = served.model._default_manager.using(served.using).order_by()
@@ -86,8 +87,10 @@ class Choice:
         if bounds:
             now = now_of(rows.db)
             rows = rows.filter(**{name: now - timedelta(seconds=a) for name, a in bounds.items()})
-        if self.failed_until is not None:
-            rows = rows.filter(failed_at__lte=self.failed_until)
+        if self.until is not None:
+            known = Q(**{f"{since}__lte": self.until})
+            # Of what has no end it is not known to be later.
+            rows = rows.filter(known | Q(finished_at=None) if since == "finished_at" else known)
         return rows.filter(failure=self.failure) if self.failure else rows
 
 
