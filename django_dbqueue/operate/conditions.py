@@ -9,6 +9,7 @@ from django.db.models.sql.where import AND, WhereNode
 
 from ..lifecycle.limiter import SEPARATOR, base_of, limiter_of
 from ..models import Job
+from ..states import Status
 from .cursor import Order
 
 
@@ -37,17 +38,27 @@ def by_queue_index(queryset: QuerySet[Any]) -> QuerySet[Any] | None:
     partial, the one that begins with both has them all. None where that does not answer."""
     if connections[queryset.db].features.supports_partial_indexes:
         return None
-    rest = [
-        leaf
-        for leaf in leaves_of(queryset.query.where)
-        if column_of(leaf) != "retry_at" or leaf.lookup_name != "isnull"
-    ]
+    leaves = list(leaves_of(queryset.query.where))
+    states = [leaf.rhs for leaf in leaves if column_of(leaf) == "status"]
+    rest = [leaf for leaf in leaves if len(states) != 1 or not _is_implied(leaf, states[0])]
     if not issubclass(queryset.model, Job) or set(map(column_of, rest)) != {"status", "queue"}:
         return None
     # In the order of that index: MySQL would take another one that begins with the queue.
     found = queryset.order_by("priority")
     found.query.where = WhereNode(rest)
     return found
+
+
+def _is_implied(leaf: Any, status: Any) -> bool:
+    """Whether a condition on the time at which jobs move says no more than their state."""
+    has_time = status in (Status.CLAIMED, Status.DELAYED)
+    is_of_time = column_of(leaf) == "retry_at" and leaf.lookup_name == "isnull"
+    return is_of_time and bool(leaf.rhs) is not has_time
+
+
+def _says_buried(leaf: Any) -> bool:
+    is_state = column_of(leaf) == "status" and leaf.lookup_name == "exact"
+    return leaf.rhs == Status.BURIED if is_state else _is_implied(leaf, Status.BURIED)
 
 
 def leaves_of(node: Any) -> Iterator[Any]:
@@ -101,9 +112,8 @@ def those_buried(rows: QuerySet[Any]) -> QuerySet[Any]:
     """Of rows with a failure: it is what their time says, and by the state PostgreSQL would expect
     few."""
     found = rows.filter(failed_at__isnull=False)
-    its_index = {"status", "retry_at"}
     found.query.where = WhereNode(
-        [leaf for leaf in leaves_of(found.query.where) if column_of(leaf) not in its_index]
+        [leaf for leaf in leaves_of(found.query.where) if not _says_buried(leaf)]
     )
     return found
 
