@@ -1,7 +1,6 @@
 """The verbs of queue tables as actions of the admin: in chunks, to a limited number at once."""
 
-import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,7 +13,6 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, override, pgettext_lazy
 
-from ..lifecycle.limiter import base_of, limiter_of
 from ..lifecycle.operator import Changed
 from ..operate import acting, recording
 from ..operate.acting import Progress, Verb, told
@@ -24,23 +22,12 @@ from ..operate.orders import IN_TURN
 from ..states import Status
 from ..texts import wording
 from ..texts.wording import STATES
-from . import confirmation, tabs
-from .changelist import NOT_FILTERS
-from .confirmation import ROWS_MAX, Question
-from .databases import alias_of, query_of
-from .lists import (
-    QUEUES_MAX,
-    FailureFilter,
-    QueueFilter,
-    StateFilter,
-    is_parked_asked,
-    queues_of,
-)
+from . import confirmation, matching, tabs
+from .commands import command_line
+from .confirmation import Question
+from .lists import QUEUES_MAX, is_parked_asked, queues_of
 from .values import PREFIX, MoveForm, PriorityForm, RescheduleForm, RetryForm, ValuesForm
 
-# What the command line can be told of a list's filters, and the word of a verb there.
-TOLD = {StateFilter.parameter_name, QueueFilter.parameter_name, FailureFilter.parameter_name}
-OPTIONS = {"queue": "--to", "priority": "--to", "due": "--at", "time_to_run": "--time-to-run"}
 # By verb and the values that it is told, what was done.
 SENTENCES: dict[tuple[str, ...], Any] = {
     ("move", "queue"): gettext_lazy("Move to %(queue)s"),
@@ -148,25 +135,41 @@ RESCHEDULE = _action(
 def act(
     model_admin: Any, request: HttpRequest, queryset: QuerySet[Any], action: Action
 ) -> TemplateResponse | None:
-    """Do it to the rows that were chosen, or to all that match at this moment; at most 10,000."""
+    """Do it to the rows that were chosen, or to those of all that match that were counted when it
+    was asked; at most 10,000, and within some seconds."""
     action = action.titled(model_admin)
     is_confirmed, form = confirmation.is_confirmed(request), None
     if action.form is not None:
         form = action.form(request.POST if is_confirmed else None, prefix=PREFIX)
         is_confirmed = is_confirmed and form.is_valid()
     across = confirmation.is_across(request)
+    is_confirmed = is_confirmed and (matching.is_told(request) or not across)
     if not is_confirmed and (across or form is not None or action.verb.is_final):
         asked = _ask(model_admin, request, queryset, action, form)
         if asked is None:  # what was chosen has gone
-            _do(model_admin, request, action, Progress(action.verb, ROWS_MAX), [])
+            _do(model_admin, request, action, Progress(action.verb), [])
         return asked
     verb = action.verb if form is None else action.verb.with_values(**form.values())
-    keysets = [Keyset(queryset.order_by(), BY_KEY)]
+    progress = Progress(
+        verb, matching.ROWS_MAX, recording.KEYS_NAMED_MAX, seconds=matching.PRESS_SECONDS
+    )
+    keysets: Iterable[Keyset] = [Keyset(queryset.order_by(), BY_KEY)]
     if across:
-        keysets = [keyset for _word, keyset in _by_state(model_admin, request, queryset, verb)]
-    progress = Progress(verb, ROWS_MAX, recording.KEYS_NAMED_MAX)
+        keysets = _counted(model_admin, request, queryset, verb)
     _do(model_admin, request, action, progress, keysets)
     return None
+
+
+def _counted(
+    model_admin: Any, request: HttpRequest, queryset: QuerySet[Any], verb: Verb
+) -> Iterable[Keyset]:
+    """What was counted of all that match when somebody was asked."""
+    groups = matching.packed_keys(request, queryset.model)
+    if groups is not None:
+        return matching.by_keys(queryset, groups)
+    rows = matching.until(request, queryset)
+    by_state = [] if rows is None else _by_state(model_admin, request, rows, verb)
+    return [keyset for _word, keyset in by_state]
 
 
 def _by_state(
@@ -197,7 +200,7 @@ def _ask(
     question = replace(action.question, form=form, queues=queues[:QUEUES_MAX])
     if confirmation.is_across(request):
         by_state = _by_state(model_admin, request, queryset, action.verb)
-        return confirmation.ask_about_all(model_admin, request, by_state, question)
+        return confirmation.ask_about_all(model_admin, request, queryset, by_state, question)
     rows = list(queryset.order_by("pk"))
     return confirmation.ask_about_rows(model_admin, request, rows, question) if rows else None
 
@@ -207,7 +210,7 @@ def _do(
     request: HttpRequest,
     action: Action,
     progress: Progress,
-    keysets: Sequence[Keyset],
+    keysets: Iterable[Keyset],
 ) -> None:
     verb = progress.verb
     try:
@@ -218,16 +221,31 @@ def _do(
         flag = DELETION if verb.is_final else CHANGE
         message = f"{verb.told}: {progress}"
         confirmation.log(request, progress.first, message, progress.taken, flag)
-    text, is_limited = outcome(action.sentence(verb), progress), progress.taken >= ROWS_MAX
-    if progress.has_more and is_limited and not progress.is_full:
-        more = _("More match: at most %(most)s are changed at once. Repeat it for the others.")
-        if command := command_line(model_admin, request, verb):
-            more = _(
-                "More match: at most %(most)s are changed at once. Repeat it for the others, or "
-                "have all of them done by %(command)s"
-            )
-        text += f" {more % {'most': wording.number(ROWS_MAX), 'command': command}}"
-    model_admin.message_user(request, text, level_of(progress))
+    progress.has_more |= bool(request.POST.get(matching.MORE_FIELD))
+    text = f"{outcome(action.sentence(verb), progress)} {_of_more(model_admin, request, progress)}"
+    model_admin.message_user(request, text.strip(), level_of(progress))
+
+
+def _of_more(model_admin: Any, request: HttpRequest, progress: Progress) -> str:
+    """What is said of those to which it was not done."""
+    if not progress.has_more or progress.is_full:
+        return ""
+    named = {"most": wording.number(matching.ROWS_MAX)}
+    if progress.taken < matching.ROWS_MAX and progress.is_late:
+        return stopped()
+    if command := command_line(model_admin, request, progress.verb):
+        more = _(
+            "More match: at most %(most)s are changed at once. Repeat it for the others, or "
+            "have all of them done by %(command)s"
+        )
+        return more % {**named, "command": command}
+    return _("More match: at most %(most)s are changed at once. Repeat it for the others.") % named
+
+
+def stopped() -> str:
+    """What is said where the time of an action was over before it was done to all."""
+    seconds = wording.number(matching.PRESS_SECONDS)
+    return _("It stopped after %(seconds)s s: repeat it for the others.") % {"seconds": seconds}
 
 
 def outcome(action: str, progress: Progress) -> str:
@@ -241,39 +259,3 @@ def level_of(progress: Progress) -> int:
     result = progress.result
     is_whole = result and result.changed and not result.skipped and not progress.has_more
     return messages.SUCCESS if is_whole else messages.WARNING
-
-
-def command_line(model_admin: Any, request: HttpRequest, verb: Verb) -> str:
-    """The command that does it to all that match; '' where it knows no such filter."""
-    ignored = {*NOT_FILTERS, *query_of(model_admin.model, alias_of(request, model_admin.model))}
-    asked = {name: value for name, value in request.GET.items() if name not in ignored and value}
-    state = tabs.selected_state(request)
-    is_told = asked.keys() <= TOLD and not _would_do_more(model_admin.model, asked, state)
-    if not is_told or not confirmation.is_across(request):
-        return ""
-    word = "retry" if (verb.name, state) == ("kick", Status.BURIED) else verb.name
-    words = ["manage.py", "dbqueue", word, model_admin.opts.label_lower]
-    words += ["--database", alias_of(request, model_admin.model)]
-    # Of a word for one state alone it is no option.
-    if state is not None and word != "retry" and len(verb.sources) > 1:
-        words += ["--state", state.label]
-    for name in (QueueFilter.parameter_name, FailureFilter.parameter_name):
-        words += _option(f"--{name}", str(asked[name])) if name in asked else []
-    for name, value in verb.values:
-        text = value.isoformat() if name == "due" else str(value)
-        words += _option(OPTIONS[name], text)
-    return shlex.join(words)
-
-
-def _would_do_more(model: type[Any], asked: Mapping[str, Any], state: Status | None) -> bool:
-    """A command takes the lanes of a queue along, and with delayed jobs those that wait for a
-    key."""
-    limiter, queue = limiter_of(model), asked.get(QueueFilter.parameter_name)
-    has_lanes = limiter is not None and limiter.has_lanes
-    with_lanes = has_lanes and queue is not None and base_of(model, queue) == queue
-    return with_lanes or (model.takes_keys and state == Status.DELAYED)
-
-
-def _option(name: str, value: str) -> list[str]:
-    """A value that begins with a dash would be taken for another option."""
-    return [f"{name}={value}"] if value.startswith("-") else [name, value]

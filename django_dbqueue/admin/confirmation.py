@@ -2,9 +2,8 @@
 done to all that match."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from itertools import chain, islice
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from django import forms
@@ -26,19 +25,16 @@ from ..operate.keyset import Keyset, keyset_of
 from ..operate.recording import record
 from ..texts.wording import number as spoken
 from ..texts.wording import state_word
-from . import tabs
+from . import matching, tabs
 from .changelist import NOT_FILTERS
+from .matching import KEYS_FIELD, ByState, Found, find
 from .pages import page_url, respond
 from .search import as_key
 
-# The rows of one action, whichever it is.
-ROWS_MAX = 10_000
 # So many rows are read whole at once, and named one by one where somebody has to confirm: Django
 # reads no more than a thousand fields of a form.
 MOST = 500
 SAMPLE_ROWS = 10
-LIGHT = ("pk", "status", "queue", "priority", "retry_at", "failed_at")  # what lists go by
-KEYS_FIELD = "dbqueue_keys"  # the keys of more, in one
 EVERYTHING, ALL_THAT_MATCH = "everything", gettext_lazy("All that match")
 # The key of the job whose page had the button.
 PAGE_FIELD = "dbqueue_page"
@@ -79,7 +75,8 @@ class Asked:
     # Of the rows to which it is done; None where it is done to all that match.
     keys: list[Any] | None = None
     others: int = 0
-    packed: str = ""
+    note: str = ""  # of those to which it is not done
+    hidden: Mapping[str, str] = field(default_factory=dict)
 
 
 def normalize_selection(request: HttpRequest, model: type[Model]) -> None:
@@ -122,40 +119,31 @@ def confirmed(
 
     What is done is done to the rows that were shown, not to what matches the filters by now.
     """
-    keys = unpacked(request, queryset.model)
-    if keys is None:
-        light = queryset.select_related(None).only(*LIGHT)
-        keys = [row.pk for row in some(model_admin, request, light, ROWS_MAX + 1)]
-    if len(keys) > ROWS_MAX:
+    found, is_asked = Found([]), is_confirmed(request)
+    packed = matching.packed_keys(request, queryset.model) if is_asked else None
+    if packed is not None:
+        found.groups = packed
+    elif is_across(request):
+        is_asked = False  # nobody has seen which these are
+        found = find([(_("rows"), selected_keyset(model_admin, request, queryset))])
+    else:
+        found.groups = [list(queryset.order_by("pk").values_list("pk", flat=True))]
+    keys = found.keys
+    if found.has_more or len(keys) > matching.ROWS_MAX:
         text = _("At most %(most)s at once: choose fewer. Nothing was changed.")
-        text %= {"most": spoken(ROWS_MAX)}
+        text %= {"most": spoken(matching.ROWS_MAX)}
         model_admin.message_user(request, text, messages.ERROR)
         return None
     rows = rows_of(queryset, keys)
-    if keys and not is_confirmed(request):
-        return ask_about_keys(model_admin, request, keys, next(rows), question)
+    if (keys or found.is_cut) and not is_asked:
+        return ask_about_keys(model_admin, request, found, next(rows, []), question)
     do(rows)
     return None
-
-
-def unpacked(request: HttpRequest, model: type[Model]) -> list[Any] | None:
-    """The keys that were packed into one field; None where there were none."""
-    packed = request.POST.get(KEYS_FIELD) if is_confirmed(request) else None
-    if not packed:
-        return None
-    words = packed.split(",", ROWS_MAX)[:ROWS_MAX]
-    return [key for word in words for key in as_key(model._meta.pk, word)]
 
 
 def rows_of(queryset: QuerySet[Any], keys: Sequence[Any]) -> Iterator[list[Any]]:
     for start in range(0, len(keys), MOST):
         yield list(queryset.filter(pk__in=keys[start : start + MOST]).order_by("pk"))
-
-
-def some(model_admin: Any, request: HttpRequest, queryset: QuerySet[Any], limit: int) -> list[Any]:
-    """The first of the rows that were chosen, or of all that match."""
-    chunks = selected_keyset(model_admin, request, queryset).chunks(min(limit, MOST))
-    return list(islice(chain.from_iterable(chunks), limit))
 
 
 def selected_keyset(model_admin: Any, request: HttpRequest, queryset: QuerySet[Any]) -> Keyset:
@@ -193,21 +181,22 @@ def filters(request: HttpRequest) -> str:
 def ask_about_keys(
     model_admin: Any,
     request: HttpRequest,
-    keys: Sequence[Any],
+    found: Found,
     rows: list[Any],
     question: Question,
 ) -> TemplateResponse:
     """``rows``: the first of them."""
-    if len(keys) <= MOST:
-        return ask_about_rows(model_admin, request, rows, question)
+    number = len(found.keys)
+    if number <= MOST:
+        return ask_about_rows(model_admin, request, rows, question, found.note)
     sample = [model_admin.describe(row) for row in rows[:SAMPLE_ROWS]]
-    packed, others = ",".join(map(str, keys)), len(keys) - SAMPLE_ROWS
-    asked = Asked(question, [(_("rows"), spoken(len(keys)))], sample, [], others, packed)
+    others, counts = number - SAMPLE_ROWS, [(_("rows"), spoken(number))]
+    asked = Asked(question, counts, sample, [], others, found.note, found.hidden())
     return _ask(model_admin, request, asked)
 
 
 def ask_about_rows(
-    model_admin: Any, request: HttpRequest, rows: list[Any], question: Question
+    model_admin: Any, request: HttpRequest, rows: list[Any], question: Question, note: str = ""
 ) -> TemplateResponse:
     labels = model_admin.state_words
     states = Counter(str(labels.get(row.status, state_word(row.state))) for row in rows)
@@ -217,6 +206,7 @@ def ask_about_rows(
         [model_admin.describe(row) for row in rows[:SAMPLE_ROWS]],
         [row.pk for row in rows],
         len(rows[SAMPLE_ROWS:]),
+        note,
     )
     return _ask(model_admin, request, asked)
 
@@ -224,15 +214,21 @@ def ask_about_rows(
 def ask_about_all(
     model_admin: Any,
     request: HttpRequest,
-    by_state: Sequence[tuple[Any, Keyset]],
+    queryset: QuerySet[Any],
+    by_state: ByState,
     question: Question,
-) -> TemplateResponse:
-    """``by_state``: the words of the states, and all that match in each."""
-    counts = [(str(word), str(keyset.count())) for word, keyset in by_state]
-    pages = (keyset.page(SAMPLE_ROWS).rows for _word, keyset in by_state)
-    rows: Iterator[Any] = chain.from_iterable(pages)
-    sample = [model_admin.describe(row) for row in islice(rows, SAMPLE_ROWS)]
-    return _ask(model_admin, request, Asked(question, counts, sample))
+) -> TemplateResponse | None:
+    """``by_state``: the words of the states, and all that match in each. None where none does."""
+    until = matching.moment_of(queryset)
+    found = find(by_state)
+    if not (found.keys or found.is_cut):
+        return None
+    rows = matching.sample(queryset, found.keys[:SAMPLE_ROWS])
+    sample = [model_admin.describe(row) for row in rows]
+    # What has a value already is among the first of them for ever.
+    hidden = found.hidden(until if question.form is not None else None)
+    asked = Asked(question, found.counts, sample, note=found.note, hidden=hidden)
+    return _ask(model_admin, request, asked)
 
 
 def _ask(model_admin: Any, request: HttpRequest, asked: Asked) -> TemplateResponse:
@@ -250,7 +246,6 @@ def _ask(model_admin: Any, request: HttpRequest, asked: Asked) -> TemplateRespon
         "filters": _chosen_filters(model_admin.get_changelist_instance(request)),
         "list_query": f"?{filters(request)}",
         "checkbox": helpers.ACTION_CHECKBOX_NAME,
-        "keys_field": KEYS_FIELD,
         "page": request.POST.get(PAGE_FIELD),
     }
     return respond(model_admin, request, "dbqueue/confirm.html", context)

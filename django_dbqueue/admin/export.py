@@ -12,6 +12,7 @@ from django.http import HttpRequest, StreamingHttpResponse
 from django.utils.translation import override
 
 from ..dialects import dialect_of
+from ..operate import walking
 from ..operate.recording import on, record_of
 from ..states import Status
 from .confirmation import filters, selected_keyset
@@ -51,7 +52,7 @@ class Export:
         how = "stopped after"
         try:
             yield _csv([["state" if f.name == "status" else f.attname for f in self.fields]])
-            chunks = self.keyset.chunks(CHUNK_ROWS)
+            chunks = walking.chunks(self.keyset, CHUNK_ROWS)
             while True:
                 # Not for longer than the statement: others may use the connection in between.
                 with self.dialect.decode_leniently():

@@ -20,10 +20,9 @@ from ..operate import recording
 from ..operate.acting import KICK, Progress, Verb
 from ..states import Status
 from ..worker.served import Served, UnknownTable, parse_one
-from . import confirmation, words
+from . import confirmation, matching, words
 from .actions import KICK as RETRYING
-from .actions import level_of, outcome
-from .confirmation import ROWS_MAX
+from .actions import level_of, outcome, stopped
 from .databases import query_of
 from .formatting import number, time_tag
 from .pages import auto_refresh, list_url, page_url, respond
@@ -151,8 +150,8 @@ def retry_view(model_admin: Any, request: HttpRequest) -> HttpResponse:
         "group": group,
         "words": group.failure.words if group and may_inspect else "",
         "count": "0" if group is None else counted(group.here, count),
-        "at_once": number(min(count, ROWS_MAX)),
-        "is_more": count > ROWS_MAX,
+        "at_once": number(min(count, matching.ROWS_MAX)),
+        "is_more": count > matching.ROWS_MAX,
         "hidden": asked.hidden | {"count": str(count)},
     }
     return respond(model_admin, request, "dbqueue/retry.html", context)
@@ -180,8 +179,8 @@ def _list_of(site: AdminSite, request: HttpRequest, asked: Asked) -> str:
 def _retry(model_admin: Any, request: HttpRequest, asked: Asked, verb: Verb) -> HttpResponse:
     count = request.POST.get("count", "")
     # No more digits than matter: Python refuses to read thousands of them.
-    most = min(int(count[:9]) if count.isdecimal() else 0, ROWS_MAX)
-    progress = Progress(verb, limit=most, keeps=recording.KEYS_NAMED_MAX)
+    most = min(int(count[:9]) if count.isdecimal() else 0, matching.ROWS_MAX)
+    progress = Progress(verb, most, recording.KEYS_NAMED_MAX, seconds=matching.PRESS_SECONDS)
     try:
         for keyset in choice_of(asked.fingerprint, asked.until).keysets(asked.served, verb.sources):
             progress.do(keyset)
@@ -189,7 +188,9 @@ def _retry(model_admin: Any, request: HttpRequest, asked: Asked, verb: Verb) -> 
         # What was done is recorded, even if the rest failed.
         said = f"{verb.told}: {progress}; failure {asked.fingerprint}"
         confirmation.log(request, progress.first, said, progress.taken)
-    progress.has_more = False  # what failed since it was shown is not meant
+    # What failed since it was shown is not meant.
+    progress.has_more = progress.has_more and progress.taken < most
     text = outcome(RETRYING.sentence(verb), progress)
+    text += f" {stopped()}" * progress.has_more
     model_admin.message_user(request, text, level_of(progress))
     return HttpResponseRedirect(page_url(model_admin.admin_site, LIST))

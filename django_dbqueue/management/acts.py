@@ -3,14 +3,16 @@
 jobs as there are."""
 
 from argparse import ArgumentParser
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
 from functools import partial
 from typing import Any
 
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
+from ..monitor.failures import clock
 from ..operate.acting import (
     BURY,
     CANCEL,
@@ -103,11 +105,14 @@ def run(act: Act, options: dict[str, Any]) -> str:
     tables = named_tables(options, choice)
     # All of them are looked at before anything is done.
     asked = sum(1 for _ in keys_of(tables[0].model._meta.pk, choice.ids)) if choice.ids else 0
+    asked_at: dict[str, datetime] = {}
     if act.asks and not options["dry_run"]:
+        if not options["yes"]:
+            asked_at = {one.using: clock(one) for one in tables}
         confirm(options, act.verb.says, counted(tables, choice, states))
     report = Report(act.word, options)
     with report.told_at_the_end(), recorded(report, user):
-        do(act.verb, tables, choice, states, report)
+        do(act.verb, tables, choice, states, report, asked_at)
         report.problem = missed(report, asked)
     return report.shown()
 
@@ -118,17 +123,20 @@ def do(
     choice: Choice,
     states: Collection[Status],
     report: Report,
+    asked_at: Mapping[str, datetime],
 ) -> None:
     for served in tables:
+        # What came while somebody thought it over was not counted.
+        meant = replace(choice, until=choice.until or asked_at.get(served.using))
         progress = Progress(
             with_values(verb, served, report.options),
             limit=report.left,
             keeps=KEYS_NAMED_MAX,
-            matches=choice.matches if choice.error else None,
+            matches=meant.matches if meant.error else None,
             is_dry=report.is_dry,
         )
         report.done.append((name_of(served, tables), served, progress))
-        for keyset in choice.keysets(served, states):
+        for keyset in meant.keysets(served, states):
             progress.do(keyset)
 
 

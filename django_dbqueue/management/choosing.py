@@ -14,6 +14,7 @@ from ..worker.served import Served, parse_served
 from .commands._text import on
 from .commands._types import alias, positive, some
 from .durations import duration
+from .values import moment
 from .verbs import Refused
 
 STATES = {status.label: status for status in Status} | {"failed": Status.BURIED}
@@ -37,6 +38,8 @@ def add_filters(parser: ArgumentParser, states: Collection[Status] = ()) -> None
     since = _("10m, 24h, 7d: since they ended, or else were enqueued")
     add("--older-than", type=duration, metavar="AGE", help=since)
     add("--newer-than", type=duration, metavar="AGE", help=_("the same"))
+    until = _("only what ended, or else was enqueued, by then: as `dbqueue failures` says it")
+    add("--until", type=moment, metavar="TIME", help=until)
     # Left empty by a script it would mean all jobs.
     error = _("a part of the newest error, capitals aside")
     add("--error", type=some, metavar="TEXT", help=error)
@@ -60,6 +63,7 @@ def choice_of(options: dict[str, Any]) -> Choice:
         queues=tuple(options["queue"]),
         older_than=options["older_than"],
         newer_than=options["newer_than"],
+        until=options["until"],
         error=options["error"] or "",
         failure=options["failure"] or "",
         ids=tuple(dict.fromkeys(options.get("id", []))),

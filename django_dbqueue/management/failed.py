@@ -11,6 +11,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from ..operate.choice import Choice
+from ..operate.walking import chunks
 from ..states import Status
 from ..worker.served import Served, parse_served
 from .choosing import add_filters, add_tables, choice_of, name_of, refuse_patterns
@@ -56,7 +57,7 @@ def failed(tables: tuple[Served, ...], choice: Choice) -> Iterator[dict[str, Any
         for keyset in choice.keysets(served, {Status.BURIED}):
             names = {*COLUMNS, *keyset.order.names}
             rows = keyset.queryset.select_related(None).only(*names)
-            for chunk in keyset.of(rows).chunks(CHUNK_ROWS):
+            for chunk in chunks(keyset.of(rows), CHUNK_ROWS):
                 yield from (
                     told(name_of(served, tables), job) for job in chunk if choice.matches(job)
                 )

@@ -96,7 +96,16 @@ def as_object(one: FailureGroup) -> dict[str, Any]:
 def as_text(found: Failures, tables: tuple[Served, ...]) -> str:
     if not found.groups:
         return _("no failures")
-    return aligned([list(map(str, HEAD)), *(line(one, tables) for one in found.groups)])
+    text = aligned([list(map(str, HEAD)), *(line(one, tables) for one in found.groups)])
+    return "\n".join([text, *(until(found, using) for using in found.shown_at)])
+
+
+def until(found: Failures, using: str) -> str:
+    """By which those that were counted are told from what failed since."""
+    text = _("Counted until %(moment)s: --until leaves out what failed later.")
+    if len(found.shown_at) > 1:
+        text = _("Counted on %(database)s until %(moment)s: --until leaves out what failed later.")
+    return text % {"database": using, "moment": found.shown_at[using].isoformat()}
 
 
 def line(one: FailureGroup, tables: tuple[Served, ...]) -> list[str]:

@@ -167,7 +167,7 @@ def choice_of(fingerprint: str, until: datetime, queues: Sequence[str] = ()) -> 
         states=frozenset({Status.BURIED}),
         queues=tuple(queues),
         failure=fingerprint,
-        failed_until=until,
+        until=until,
     )
 
 

@@ -1,17 +1,25 @@
 """The verbs that people do to many jobs: in chunks, each a compare-and-set, and counted."""
 
+import time
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import reduce
+from operator import and_
 from typing import Any
 
+from django.db import connections
+from django.db.models import Q, QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext_lazy
 
+from ..dialects import dialect_of
 from ..lifecycle import operator
-from ..lifecycle.limiter import base_of, limiter_of
+from ..lifecycle.limiter import limiter_of
 from ..lifecycle.operator import Changed
 from ..states import MOVES, Status
+from . import walking
+from .conditions import in_queues, is_by_keys
 from .keyset import Keyset
 from .orders import of_keys
 
@@ -49,15 +57,11 @@ class Verb:
         given = tuple((name, value) for name, value in values.items() if value is not None)
         return replace(self, values=given)
 
-    @property
-    def columns(self) -> list[str]:
-        """What ``is_new_to`` looks at."""
-        return [COLUMNS[name] for name, _ in self.values if name in COLUMNS]
-
-    def is_new_to(self, job: Any) -> bool:
-        """Whether a job is not yet as the values say: one that goes on in the list is met again."""
-        wanted = {name: value for name, value in self.values if name in COLUMNS}
-        return not wanted or any(_has(job, name) != value for name, value in wanted.items())
+    def undone(self, rows: QuerySet[Any]) -> QuerySet[Any]:
+        """Without those that are as the values say already: what goes on in a list is met again,
+        and when the verb is repeated."""
+        known = [_has(rows, name, value) for name, value in self.values if name in COLUMNS]
+        return rows.exclude(reduce(and_, known)) if known else rows
 
     def do(self, jobs: Any) -> Changed:
         """By the queryset's own verb: a queue table may have another one, as mail has."""
@@ -66,9 +70,8 @@ class Verb:
         return getattr(jobs, self.name)(**dict(self.values))  # type: ignore[no-any-return]
 
 
-def _has(job: Any, name: str) -> Any:
-    value = getattr(job, COLUMNS[name])
-    return base_of(type(job), value) if name == "queue" else value
+def _has(rows: QuerySet[Any], name: str, value: Any) -> Q:
+    return in_queues(rows.model, [value]) if name == "queue" else Q(**{COLUMNS[name]: value})
 
 
 def told(value: Any) -> str:
@@ -135,8 +138,9 @@ DELETE = Verb(
 class Progress:
     """What has been done to how many jobs so far; the first of them are remembered.
 
-    ``limit`` is the most jobs that are changed, ``keeps`` how many are remembered. ``matches`` is
-    asked of each job, ``errors`` included. With ``is_dry`` nothing is changed, only counted.
+    ``limit`` is the most jobs that are changed, ``keeps`` how many are remembered; after
+    ``seconds`` it stops. ``matches`` is asked of each job, ``errors`` included. With ``is_dry``
+    nothing is changed, only counted.
     """
 
     verb: Verb
@@ -144,37 +148,53 @@ class Progress:
     keeps: int = 0
     matches: Callable[[Any], bool] | None = None
     is_dry: bool = False
+    seconds: float | None = None
     result: Changed | None = None
     taken: int = 0
     first: list[Any] = field(default_factory=list)
     has_more: bool = False
     is_full: bool = False  # there is more, for which there was no room
+    began: float = field(default_factory=time.monotonic)
+
+    @property
+    def is_late(self) -> bool:
+        return self.seconds is not None and time.monotonic() - self.began >= self.seconds
 
     def do(self, keyset: Keyset) -> None:
-        """The verb to these rows, until the limit; not to those that come to their end meanwhile,
-        as released jobs that are claimed again do."""
-        # Only what is named is read whole: mail may be long, and so may errors.
-        names = {"pk", "status", *keyset.order.names, *self.verb.columns}
-        names |= {"errors"} if self.matches else set()
-        light = keyset.queryset.select_related(None).only(*names)
-        for chunk in keyset.of(light).as_of_now().chunks(CHUNK_ROWS):
-            rows = [row for row in chunk if self._is_meant(row)]
+        """The verb to these rows, until the limit or the end of the time; not to those that come to
+        their end meanwhile, as released jobs that are claimed again do."""
+        for page in walking.pages(self._walked(keyset), CHUNK_ROWS):
+            if self.is_late and self.taken and (page.rows or not page.is_last):
+                self.has_more = True
+                return
+            rows = [row for row in page.rows if self.matches is None or self.matches(row)]
             left = len(rows) if self.limit is None else self.limit - self.taken
             was_full = bool(rows[:left]) and self._take(keyset, rows[:left])
             if was_full or rows[left:]:
                 self.has_more = True
                 self.is_full |= was_full
                 return
+            if self.is_late and not page.is_last:
+                self.has_more = True
+                return
 
-    def _is_meant(self, row: Any) -> bool:
-        return self.verb.is_new_to(row) and (self.matches is None or self.matches(row))
+    def _walked(self, keyset: Keyset) -> Keyset:
+        """What is not done yet, in parts where that is asked of each row."""
+        rows, undone = keyset.queryset, self.verb.undone(keyset.queryset)
+        if undone is not rows and keyset.scanned is None and not is_by_keys(rows):
+            keyset = replace(keyset, scanned=rows)
+        # Only what is named is read whole: mail may be long, and so may errors.
+        names = {"pk", "status", *keyset.order.names} | ({"errors"} if self.matches else set())
+        with dialect_of(connections[rows.db]).decode_leniently():
+            return keyset.of(undone.select_related(None).only(*names)).as_of_now()
 
     def _take(self, keyset: Keyset, rows: list[Any]) -> bool:
         """Whether there was no room for any of them: nor is there for those that follow, but in
         other lanes."""
         queryset = keyset.queryset.order_by()
         taken = [row.pk for row in rows if row.status in self.verb.sources]
-        named = of_keys(queryset, taken[: max(0, self.keeps - len(self.first))]).in_bulk()
+        with dialect_of(connections[queryset.db]).decode_leniently():
+            named = of_keys(queryset, taken[: max(0, self.keeps - len(self.first))]).in_bulk()
         result = Changed()
         if not self.is_dry:
             result = self.verb.do(of_keys(queryset, [row.pk for row in rows]))

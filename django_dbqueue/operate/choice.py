@@ -10,9 +10,9 @@ from django.core.exceptions import ValidationError
 from django.db.models import IntegerField, Q, QuerySet
 
 from ..exceptions import Told, gettext_noop
-from ..lifecycle.limiter import SEPARATOR, base_of
 from ..states import Status
 from ..worker.served import Served
+from .conditions import in_queues
 from .cursor import BIGINT_MAX, BY_KEY
 from .keyset import Keyset, keyset_of, keyset_of_parked, keyset_of_undated
 from .moments import now_of
@@ -27,8 +27,8 @@ ENDED = (Status.DONE, Status.BURIED)
 class Choice:
     """What is not given leaves nothing out. Ages are in seconds: of done and buried jobs since they
     ended, of the others since they were enqueued. ``error`` is a part of the newest error, class or
-    message, capitals aside. ``failure`` is a fingerprint, and ``failed_until`` leaves out what was
-    buried later. ``ids`` go alone: single ones, or ranges as ``5-9``."""
+    message, capitals aside. ``failure`` is a fingerprint. ``until`` leaves out what ended, or else
+    was enqueued, later. ``ids`` go alone: single ones, or ranges as ``5-9``."""
 
     states: frozenset[Status] = frozenset()
     queues: tuple[str, ...] = ()
@@ -37,7 +37,7 @@ class Choice:
     error: str = ""
     ids: tuple[str, ...] = ()
     failure: str = ""
-    failed_until: datetime | None = None
+    until: datetime | None = None
 
     @property
     def is_empty(self) -> bool:
@@ -60,7 +60,7 @@ class Choice:
                 yield from self._in_state(rows, status)
 
     def _in_state(self, rows: QuerySet[Any], status: Status) -> Iterator[Keyset]:
-        if status == Status.BURIED and self._has_age:
+        if status == Status.BURIED and self._has_bounds:
             # By the index over the time at which they failed, which is that of their end.
             yield keyset_of(self._of_age(rows, "failed_at"), status)
             if not self.failure:
@@ -72,14 +72,15 @@ class Choice:
             yield keyset_of_parked(self._of_age(rows, since))
 
     @property
-    def _has_age(self) -> bool:
-        return self.older_than is not None or self.newer_than is not None
+    def _has_bounds(self) -> bool:
+        bounds = (self.older_than, self.newer_than, self.until)
+        return any(one is not None for one in bounds)
 
     def _rows(self, served: Served) -> QuerySet[Any]:
         rows: QuerySet[Any] = served.model._default_manager.using(served.using).order_by()
         if served.queue:
-            rows = rows.filter(_of_queues(served, [served.queue]))
-        return rows.filter(_of_queues(served, self.queues)) if self.queues else rows
+            rows = rows.filter(in_queues(served.model, [served.queue]))
+        return rows.filter(in_queues(served.model, self.queues)) if self.queues else rows
 
     def _of_age(self, rows: QuerySet[Any], since: str) -> QuerySet[Any]:
         ages = {"lte": self.older_than, "gte": self.newer_than}
@@ -87,19 +88,11 @@ class Choice:
         if bounds:
             now = now_of(rows.db)
             rows = rows.filter(**{name: now - timedelta(seconds=a) for name, a in bounds.items()})
-        if self.failed_until is not None:
-            rows = rows.filter(failed_at__lte=self.failed_until)
+        if self.until is not None:
+            known = Q(**{f"{since}__lte": self.until})
+            # Of what has no end it is not known to be later.
+            rows = rows.filter(known | Q(finished_at=None) if since == "finished_at" else known)
         return rows.filter(failure=self.failure) if self.failure else rows
-
-
-def _of_queues(served: Served, names: Collection[str]) -> Q:
-    """Jobs of these queues, and of their lanes."""
-    found = Q(queue__in=names) if len(names) > 1 else Q(queue=next(iter(names)))
-    for name in names if served.has_lanes else ():
-        if base_of(served.model, name) == name:
-            beyond = name + chr(ord(SEPARATOR) + 1)
-            found |= Q(queue__gt=name + SEPARATOR, queue__lt=beyond)
-    return found
 
 
 def keys_of(field: Any, words: Iterable[str]) -> Iterator[Any]:

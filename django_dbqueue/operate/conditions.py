@@ -4,10 +4,12 @@ from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
 from django.db import connections
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.db.models.sql.where import AND, WhereNode
 
+from ..lifecycle.limiter import SEPARATOR, base_of, limiter_of
 from ..models import Job
+from ..states import Status
 from .cursor import Order
 
 
@@ -20,22 +22,43 @@ def asked_queue(rows: QuerySet[Any]) -> tuple[bool, Any]:
     return is_by_queue, leaves[0].rhs if leaves and is_by_queue else None
 
 
+def in_queues(model: type[Any], names: Collection[str]) -> Q:
+    """Jobs of these queues, and of their lanes."""
+    found = Q(queue__in=names) if len(names) > 1 else Q(queue=next(iter(names)))
+    limiter = limiter_of(model)
+    for name in names if limiter is not None and limiter.has_lanes else ():
+        if base_of(model, name) == name:
+            beyond = name + chr(ord(SEPARATOR) + 1)
+            found |= Q(queue__gt=name + SEPARATOR, queue__lt=beyond)
+    return found
+
+
 def by_queue_index(queryset: QuerySet[Any]) -> QuerySet[Any] | None:
     """The rows of a state and a queue without a condition on their times: where no index is
     partial, the one that begins with both has them all. None where that does not answer."""
     if connections[queryset.db].features.supports_partial_indexes:
         return None
-    rest = [
-        leaf
-        for leaf in leaves_of(queryset.query.where)
-        if column_of(leaf) != "retry_at" or leaf.lookup_name != "isnull"
-    ]
+    leaves = list(leaves_of(queryset.query.where))
+    states = [leaf.rhs for leaf in leaves if column_of(leaf) == "status"]
+    rest = [leaf for leaf in leaves if len(states) != 1 or not _is_implied(leaf, states[0])]
     if not issubclass(queryset.model, Job) or set(map(column_of, rest)) != {"status", "queue"}:
         return None
     # In the order of that index: MySQL would take another one that begins with the queue.
     found = queryset.order_by("priority")
     found.query.where = WhereNode(rest)
     return found
+
+
+def _is_implied(leaf: Any, status: Any) -> bool:
+    """Whether a condition on the time at which jobs move says no more than their state."""
+    has_time = status in (Status.CLAIMED, Status.DELAYED)
+    is_of_time = column_of(leaf) == "retry_at" and leaf.lookup_name == "isnull"
+    return is_of_time and bool(leaf.rhs) is not has_time
+
+
+def _says_buried(leaf: Any) -> bool:
+    is_state = column_of(leaf) == "status" and leaf.lookup_name == "exact"
+    return leaf.rhs == Status.BURIED if is_state else _is_implied(leaf, Status.BURIED)
 
 
 def leaves_of(node: Any) -> Iterator[Any]:
@@ -89,9 +112,8 @@ def those_buried(rows: QuerySet[Any]) -> QuerySet[Any]:
     """Of rows with a failure: it is what their time says, and by the state PostgreSQL would expect
     few."""
     found = rows.filter(failed_at__isnull=False)
-    its_index = {"status", "retry_at"}
     found.query.where = WhereNode(
-        [leaf for leaf in leaves_of(found.query.where) if column_of(leaf) not in its_index]
+        [leaf for leaf in leaves_of(found.query.where) if not _says_buried(leaf)]
     )
     return found
 

@@ -1,6 +1,5 @@
 """Keyset pagination of lists of any length: each query scans a bounded part of the table."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -39,7 +38,6 @@ from .orders import (
 # the disk. The numbers of other tabs than the list's own are not worth as many.
 WINDOW_ROWS = 1_000
 TAB_WINDOW_ROWS = 200
-CHUNK_WINDOW_ROWS = 5_000
 COME_MEANWHILE_MAX = 100  # rows within a window, after its end was found
 COUNTED_ROWS_MAX = 1_000
 
@@ -54,6 +52,10 @@ class Page:
     rows: list[Any]
     window_end: Cursor | None = None
     has_more: bool = False  # beyond the last row, within the window
+
+    @property
+    def is_last(self) -> bool:
+        return self.window_end is None and not self.has_more
 
 
 @dataclass(frozen=True)
@@ -113,17 +115,6 @@ class Keyset:
             rows = self._in_order(scanned, backwards=False).only(*self.order.names)[:1]
             self.window_ends[known] = next(map(self.order.cursor_of, rows), None)
         return self.window_ends[known]
-
-    def chunks(self, size: int) -> Iterator[list[Any]]:
-        """All rows, by so many at once; those that come meanwhile may be among them."""
-        cursor, keyset = None, replace(self, window_rows=CHUNK_WINDOW_ROWS)
-        while True:
-            page = keyset.page(size, cursor)
-            if page.rows:
-                yield page.rows
-            cursor = self.order.cursor_of(page.rows[-1]) if page.has_more else page.window_end
-            if cursor is None:
-                return
 
     def of(self, queryset: QuerySet[Any]) -> "Keyset":
         """The same, of rows that are read in another way."""

@@ -2,8 +2,13 @@
 the page is full or its time is over."""
 
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
+from django.db import connections
+
+from ..dialects import dialect_of
 from . import keyset as pagination
 from .cursor import Cursor
 from .keyset import Keyset, Page
@@ -11,6 +16,7 @@ from .keyset import Keyset, Page
 WALK_SECONDS = 0.1  # after which no other window is begun
 WINDOW_ROWS_MAX = 50_000
 GROWTH = 4  # of a window, next to the one before it
+CHUNK_WINDOW_ROWS = 5_000  # of a walk through all of a list
 
 
 @dataclass(frozen=True)
@@ -23,7 +29,7 @@ class Walk:
     @property
     def is_whole(self) -> bool:
         """Whether there is nothing beyond its rows."""
-        return self.page.window_end is None and not self.page.has_more
+        return self.page.is_last
 
 
 def walk(
@@ -54,3 +60,21 @@ def walk(
         cursor = page.window_end
         affordable = size * (give_up - now) / max(now - began, 1e-6)
         size = max(size, min(size * GROWTH, int(affordable), WINDOW_ROWS_MAX))
+
+
+def pages(keyset: Keyset, size: int) -> Iterator[Page]:
+    """All of a list, by so many rows at once, and none where a window had none; those that come
+    meanwhile may be among them. A row that a hand wrote is read in some way."""
+    cursor, windowed = None, replace(keyset, window_rows=CHUNK_WINDOW_ROWS)
+    while True:
+        with dialect_of(connections[keyset.queryset.db]).decode_leniently():
+            page = windowed.page(size, cursor)
+        yield page
+        cursor = keyset.order.cursor_of(page.rows[-1]) if page.has_more else page.window_end
+        if cursor is None:
+            return
+
+
+def chunks(keyset: Keyset, size: int) -> Iterator[list[Any]]:
+    """The rows of those pages that have some."""
+    return (page.rows for page in pages(keyset, size) if page.rows)

@@ -4,7 +4,7 @@ import pytest
 from django.contrib.admin.models import ADDITION, CHANGE, DELETION, LogEntry
 
 from django_dbqueue.operate.recording import record
-from tests.kit.admin_lists import NOTES, act, act_on_all, fill, text_of
+from tests.kit.admin_lists import NOTES, act, confirm_all, fill, text_of
 from tests.kit.jobs import buried
 from tests.queueapp.models import Note
 
@@ -15,7 +15,7 @@ ACTIVITY = "/admin/dbqueue/queue/activity/"
 
 def test_each_deed_is_one_line_with_who_did_it_and_how_many(browser):
     fill(3)
-    act_on_all(browser, "kick_selected", "?queue=q1", confirmed="yes")
+    confirm_all(browser, "kick_selected", "?queue=q1")
     job = buried()
     act(browser, "kick_selected", job)
     page = text_of(browser.get(ACTIVITY))

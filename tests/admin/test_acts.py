@@ -8,10 +8,19 @@ from django.db import connection
 from django.db.models import QuerySet
 from django.test.utils import CaptureQueriesContext
 
-from django_dbqueue.admin import actions
+from django_dbqueue.admin import matching
 from django_dbqueue.operate import acting, recording
 from django_dbqueue.states import Status
-from tests.kit.admin_lists import NOTES, act, act_on_all, fill, keys_in, text_of
+from tests.kit.admin_lists import (
+    NOTES,
+    act,
+    act_on_all,
+    confirm_all,
+    fill,
+    keys_in,
+    sent_by,
+    text_of,
+)
 from tests.kit.jobs import buried, claimed, fresh
 from tests.queueapp.models import Note
 
@@ -116,7 +125,7 @@ def test_all_that_match_are_asked_for_and_then_changed(browser):
     assert re.findall(r"<dt>(\w+)</dt><dd>(\d+)</dd>", page) == [("delayed", "1"), ("buried", "1")]
     assert "<li>note " in page
     assert logged() == []
-    page = act(browser, "kick_selected", query="?queue=q1", select_across="1", confirmed="yes")
+    page = confirm_all(browser, "kick_selected", "?queue=q1")
     assert "2 changed" in page
     kicked = QuerySet(Note).filter(queue="q1", status=Status.READY)
     assert kicked.count() == 3
@@ -130,12 +139,11 @@ def test_all_that_match_are_asked_for_and_then_changed(browser):
 
 def test_all_that_match_are_done_in_chunks_up_to_a_limit(browser, monkeypatch):
     monkeypatch.setattr(acting, "CHUNK_ROWS", 4)
-    monkeypatch.setattr(actions, "ROWS_MAX", 8)
+    monkeypatch.setattr(matching, "ROWS_MAX", 8)
     monkeypatch.setattr(recording, "KEYS_NAMED_MAX", 5)
     fill(11, [Status.READY, Status.DONE])
-    every = {"everything": "on", "confirmed": "yes"}
     with CaptureQueriesContext(connection) as queries:
-        page = act(browser, "bury_selected", **every)
+        page = confirm_all(browser, "bury_selected")
     writes = [q["sql"] for q in queries if q["sql"].startswith("UPDATE") and "queueapp" in q["sql"]]
     assert len(writes) == 2
     assert "8 changed" in page
@@ -144,7 +152,7 @@ def test_all_that_match_are_done_in_chunks_up_to_a_limit(browser, monkeypatch):
     assert key is None
     named = r"Bury: 8 changed; rows: 8 \((\d+, ){5}\.\.\); filters: none"
     assert re.fullmatch(named, said)
-    assert "3 changed" in act(browser, "bury_selected", **every)
+    assert "3 changed" in confirm_all(browser, "bury_selected")
     assert QuerySet(Note).filter(status=Status.READY).count() == 0
     assert QuerySet(Note).filter(status=Status.DONE).count() == 11
 
@@ -153,8 +161,9 @@ def test_only_the_jobs_that_the_log_names_are_read_whole(browser, monkeypatch):
     monkeypatch.setattr(acting, "CHUNK_ROWS", 2)
     monkeypatch.setattr(recording, "KEYS_NAMED_MAX", 3)
     fill(11, [Status.READY])
+    question = sent_by(act_on_all(browser, "bury_selected"))
     with CaptureQueriesContext(connection) as queries:
-        act(browser, "bury_selected", everything="on", confirmed="yes")
+        browser.post(NOTES, question)
     column = connection.ops.quote_name("errors")
     acted = [q["sql"] for q in queries if q["sql"].startswith("UPDATE") and "queueapp" in q["sql"]]
     whole = [q["sql"] for q in queries if f".{column}" in q["sql"] and " IN (" in q["sql"]]
@@ -191,7 +200,7 @@ def test_what_is_done_is_recorded_where_the_rest_fails(browser, monkeypatch):
 
     monkeypatch.setattr(type(Note.objects.all()), "kick", kick)
     with pytest.raises(RuntimeError):
-        act(browser, "kick_selected", everything="on", confirmed="yes")
+        confirm_all(browser, "kick_selected")
     [(_, said)] = logged()
     assert said.startswith("Retry: 2 changed; rows: 2 (")
 

@@ -7,12 +7,11 @@ import pytest
 from django.contrib.admin.models import LogEntry
 from django.db.models import F, QuerySet
 
-from django_dbqueue.admin import JobAdmin
-from django_dbqueue.admin import failures as page
+from django_dbqueue.admin import JobAdmin, matching
 from django_dbqueue.operate import keyset as pagination
 from django_dbqueue.operate import walking
 from django_dbqueue.states import Status
-from tests.kit.admin_lists import START, fill, step, walk
+from tests.kit.admin_lists import START, confirm_all, fill, step, walk
 from tests.kit.failures import NO_PAPER, count, failed, kind, retrying
 from tests.kit.jobs import fresh
 from tests.kit.overview import CANARY, OVERVIEW, text_of
@@ -91,6 +90,28 @@ def test_all_jobs_with_a_failure_are_walked_through_there_and_back(
 
 
 @pytest.mark.each_database
+@pytest.mark.parametrize(
+    "asked",
+    [
+        "retry_at__gte=2100-01-01T00:00:00Z",
+        "retry_at__isnull=0",
+        "retry_at__lt=2000-01-01T00:00:00Z&queue=default",
+        "status=3",
+        "status__lt=4",
+    ],
+)
+def test_another_filter_is_asked_of_the_jobs_with_a_failure(browser, asked):
+    jobs = [failed() for _ in range(3)]
+    for failure in (f"failure={kind().fingerprint}&", ""):
+        query = f"?{failure}state=4&{asked}"
+        assert keys_in(text_of(browser.get(NOTES + query))) == []
+        assert "0 changed" in confirm_all(browser, "cancel_selected", query)
+    assert {fresh(job).status for job in jobs} == {Status.BURIED}
+    implied = f"?failure={kind().fingerprint}&state=4&status=4&retry_at__isnull=1"
+    assert len(keys_in(text_of(browser.get(NOTES + implied)))) == 3
+
+
+@pytest.mark.each_database
 def test_an_archive_has_no_index_of_failures_and_is_looked_through_in_parts(browser, monkeypatch):
     monkeypatch.setattr(pagination, "WINDOW_ROWS", 5)
     monkeypatch.setattr(walking, "WALK_SECONDS", 0)
@@ -147,7 +168,7 @@ def test_a_count_of_any_length_is_one(browser):
 
 
 def test_at_most_ten_thousand_are_put_back_at_once(browser, monkeypatch):
-    monkeypatch.setattr(page, "ROWS_MAX", 2)
+    monkeypatch.setattr(matching, "ROWS_MAX", 2)
     for _ in range(3):
         failed()
     question = text_of(browser.post(RETRY, hidden(text_of(browser.get(FAILURES)), "failure")))

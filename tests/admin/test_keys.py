@@ -9,7 +9,7 @@ from django.db.models import QuerySet
 from django_dbqueue.operate import keyset as pagination
 from django_dbqueue.operate import walking
 from django_dbqueue.states import Status
-from tests.kit.admin_lists import text_of
+from tests.kit.admin_lists import confirm_all, text_of
 from tests.queueapp.models import Note, Shared
 
 pytestmark = pytest.mark.usefixtures("db_rows")
@@ -59,9 +59,13 @@ def parked(number=1):
     return jobs[2:]
 
 
-def bury_all(browser, query, **more):
-    data = {"action": "bury_selected", "_selected_action": [], "everything": "on", **more}
+def bury_all(browser, query):
+    data = {"action": "bury_selected", "_selected_action": [], "everything": "on"}
     return text_of(browser.post(SHARED + query, data, follow=True))
+
+
+def confirmed(browser, query):
+    return confirm_all(browser, "bury_selected", query, SHARED)
 
 
 @pytest.mark.parametrize(("query", "others"), [("", 2), ("?key=waits", 0)])
@@ -70,7 +74,7 @@ def test_what_is_done_to_all_is_done_to_what_waits_for_its_key(browser, query, o
     asked = bury_all(browser, query)
     assert "<dt>waiting for its key</dt><dd>3</dd>" in asked
     assert f"<li>{waits[0]}</li>" in asked
-    assert f"Bury: {3 + others} changed." in bury_all(browser, query, confirmed="yes")
+    assert f"Bury: {3 + others} changed." in confirmed(browser, query)
     buried = Shared.objects.filter(status=Status.BURIED, pk__in=[job.pk for job in waits])
     assert buried.count() == 3
 
@@ -78,7 +82,7 @@ def test_what_is_done_to_all_is_done_to_what_waits_for_its_key(browser, query, o
 def test_what_is_done_to_all_of_a_tab_leaves_what_waits_for_its_key(browser):
     waits = parked()
     assert "waiting for its key" not in bury_all(browser, "?state=3").partition("<dl")[2]
-    bury_all(browser, "?state=3", confirmed="yes")
+    confirmed(browser, "?state=3")
     assert Shared.objects.get(pk=waits[0].pk).status == Status.DELAYED
 
 
@@ -87,10 +91,10 @@ def test_by_another_filter_what_waits_for_its_key_is_looked_through_in_parts(bro
     waits = parked(6)
     Shared.objects.filter(pk__gt=waits[4].pk).update(queue="far")
     monkeypatch.setattr(pagination, "WINDOW_ROWS", 2)
-    monkeypatch.setattr(pagination, "CHUNK_WINDOW_ROWS", 2)
+    monkeypatch.setattr(walking, "CHUNK_WINDOW_ROWS", 2)
     asked = bury_all(browser, "?queue=far")
-    assert "<dt>waiting for its key</dt><dd>0+</dd>" in asked
-    assert "Bury: 1 changed." in bury_all(browser, "?queue=far", confirmed="yes")
+    assert "<dt>waiting for its key</dt><dd>1</dd>" in asked
+    assert "Bury: 1 changed." in confirmed(browser, "?queue=far")
 
 
 @pytest.mark.parametrize("more", ["", "&queue=default"])

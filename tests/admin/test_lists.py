@@ -213,12 +213,12 @@ def test_who_wants_other_orders_gets_djangos_pages(browser, short_pages, monkeyp
 @pytest.mark.parametrize("status", [None, *Status])
 def test_chunks_have_all_rows_whatever_the_windows_of_a_list(monkeypatch, status):
     monkeypatch.setattr(pagination, "WINDOW_ROWS", 2)
-    monkeypatch.setattr(pagination, "CHUNK_WINDOW_ROWS", 5)
+    monkeypatch.setattr(walking, "CHUNK_WINDOW_ROWS", 5)
     rows = {row.pk for row in fill(12, attempts=1) if status in (None, row.status)}
     fill(6)
     keyset = pagination.keyset_of(QuerySet(Note).filter(attempts=1), status)
     assert keyset.scanned is not None
-    found = [row.pk for chunk in keyset.chunks(3) for row in chunk]
+    found = [row.pk for chunk in walking.chunks(keyset, 3) for row in chunk]
     assert sorted(found) == sorted(rows)
 
 

@@ -14,7 +14,16 @@ from django_dbqueue.operate import keyset as pagination
 from django_dbqueue.operate import walking
 from django_dbqueue.operate.moments import now_of
 from django_dbqueue.states import Status
-from tests.kit.admin_lists import NOTES, act, act_on_all, keys_in, step, text_of
+from tests.kit.admin_lists import (
+    NOTES,
+    act,
+    act_on_all,
+    confirm_all,
+    keys_in,
+    sent_by,
+    step,
+    text_of,
+)
 from tests.queueapp.models import ArchivedKept, Note
 
 pytestmark = [pytest.mark.usefixtures("db_rows"), pytest.mark.each_database]
@@ -147,10 +156,9 @@ def test_a_form_that_was_sent_empty_leaves_nothing_out_in_any_tab(browser, state
 
 def test_an_action_for_all_that_match_no_time_changes_nothing(browser):
     made("failed_at", status=Status.BURIED)
-    data = {"action": "kick_selected", "everything": "on", "confirmed": "yes"}
-    browser.post(f"{NOTES}?state=4&failed=1y", data)
+    confirm_all(browser, "kick_selected", "?state=4&failed=1y")
     assert QuerySet(Note).filter(status=Status.BURIED).count() == len(AGES)
-    browser.post(f"{NOTES}?state=4&failed=1h", data)
+    confirm_all(browser, "kick_selected", "?state=4&failed=1h")
     assert QuerySet(Note).filter(status=Status.BURIED).count() == 2
 
 
@@ -206,11 +214,13 @@ def test_what_was_ticked_is_acted_on_however_long_somebody_looked_at_it(browser,
     assert "1 changed" in act(browser, action, chosen, query=query, **more)
 
 
-def test_what_all_that_match_are_is_found_out_when_it_is_done(browser):
+def test_what_was_counted_is_acted_on_however_long_somebody_looked_at_it(browser):
     made("failed_at", status=Status.BURIED)
+    query = "?state=4&failed=5m"
+    question = sent_by(act_on_all(browser, "kick_selected", query))
     QuerySet(Note).filter(text="2m").update(failed_at=DbNow(plus=-600))
-    page = act_on_all(browser, "kick_selected", "?state=4&failed=5m", confirmed="yes")
-    assert "0 changed" in page
+    assert "1 changed" in text_of(browser.post(NOTES + query, question, follow=True))
+    assert "0 changed" in confirm_all(browser, "kick_selected", query)
 
 
 @pytest.mark.parametrize("query", ["?state=4&failed=1h", "?failed=1h", "?state=0&created=5m"])

@@ -11,13 +11,13 @@ import pytest
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from django_dbqueue.admin import actions
+from django_dbqueue.admin import matching
 from django_dbqueue.mail.models import Email
 from django_dbqueue.management.acts import ACTS
 from django_dbqueue.management.commands.dbqueue import Command
 from django_dbqueue.operate import acting
 from django_dbqueue.states import MOVES, Status
-from tests.kit.admin_lists import NOTES, act, act_on_all, fill, text_of
+from tests.kit.admin_lists import NOTES, act, act_on_all, confirm_all, fill, sent_by, text_of
 from tests.kit.jobs import buried, claimed, fresh
 from tests.queueapp.models import Note, Shared
 
@@ -29,18 +29,6 @@ CANARY = '"><script>alert(1)</script>'
 
 def page_of(job):
     return f"{NOTES}{job.pk}/change/"
-
-
-def sent_by(page):
-    """What the page's form sends, as a browser has it."""
-    form = re.search(r'<form method="post">(.*?)</form>', page, re.DOTALL)[1]
-    found = {}
-    for field in re.findall(r"<input [^>]*>", form):
-        name = re.search(r'name="([^"]*)"', field)
-        if name and "checkbox" not in field:
-            value = re.search(r'value="([^"]*)"', field)
-            found.setdefault(name[1], []).append(value[1] if value else "")
-    return found
 
 
 def test_ticked_jobs_are_moved_after_the_queue_was_asked_for(browser):
@@ -140,23 +128,22 @@ def level_of(page):
 def test_what_changed_nothing_is_no_success(browser):
     ready = Note.objects.create()
     assert level_of(act(browser, "kick_selected", ready)) == "warning"
-    assert level_of(act(browser, "bury_selected", everything="on", confirmed="yes")) == "success"
-    assert level_of(act(browser, "bury_selected", everything="on", confirmed="yes")) == "warning"
+    assert level_of(confirm_all(browser, "bury_selected")) == "success"
+    assert level_of(confirm_all(browser, "bury_selected")) == "warning"
 
 
 def test_who_has_more_than_one_press_does_is_told_the_command(browser, monkeypatch):
-    monkeypatch.setattr(actions, "ROWS_MAX", 2)
+    monkeypatch.setattr(matching, "ROWS_MAX", 2)
     monkeypatch.setattr(acting, "CHUNK_ROWS", 1)
     fill(9, [Status.BURIED])
-    every = {"everything": "on", "confirmed": "yes"}
-    page = act(browser, "kick_selected", query="?queue=q1&state=4", **every)
+    page = confirm_all(browser, "kick_selected", "?queue=q1&state=4")
     assert "manage.py dbqueue retry queueapp.note --database default --queue q1" in page
-    page = act(browser, "move_selected", query="?state=4", **every, **{"dbqueue-queue": "a b"})
+    page = confirm_all(browser, "move_selected", "?state=4", **{"dbqueue-queue": "a b"})
     assert (
         "dbqueue move queueapp.note --database default --state buried --to &#x27;a b&#x27;" in page
     )
     # Of a filter that the command does not know it would do more.
-    page = act(browser, "kick_selected", query=f"?attempts__gte={quote('0')}&state=4", **every)
+    page = confirm_all(browser, "kick_selected", f"?attempts__gte={quote('0')}&state=4")
     assert "More match" in page
     assert "manage.py" not in page
 
@@ -178,14 +165,14 @@ TOLD = {
 def test_the_command_that_is_told_is_one_that_the_command_line_takes(
     browser, monkeypatch, action, is_filtered
 ):
-    monkeypatch.setattr(actions, "ROWS_MAX", 1)
+    monkeypatch.setattr(matching, "ROWS_MAX", 1)
     verb = action.removesuffix("_with")
     values = {f"dbqueue-{name}": value for name, value in TOLD[action].items()}
     parser = Command().create_parser("manage.py", "dbqueue")
     for state in MOVES[verb][0]:
         fill(6, [state])
         query = f"?queue=q1&state={state.value}" if is_filtered else "?queue=q1"
-        page = act_on_all(browser, f"{action}_selected", query, confirmed="yes", **values)
+        page = confirm_all(browser, f"{action}_selected", query, **values)
         command = re.search(r"done by (manage\.py dbqueue [^<]*)</li>", page)[1]
         options = vars(parser.parse_args(shlex.split(html.unescape(command))[2:]))
         assert options["queue"] == ["q1"]
@@ -206,15 +193,14 @@ def test_the_command_that_is_told_is_one_that_the_command_line_takes(
     ],
 )
 def test_no_command_is_told_that_would_do_it_to_more(browser, monkeypatch, model, query, is_told):
-    monkeypatch.setattr(actions, "ROWS_MAX", 1)
+    monkeypatch.setattr(matching, "ROWS_MAX", 1)
     monkeypatch.setattr(acting, "CHUNK_ROWS", 1)
     for status in (Status.DELAYED, Status.BURIED):
         retry_at = timezone.now() if status == Status.DELAYED else None
         rows = [model(status=status, retry_at=retry_at, queue=q) for q in ("q1", "q1@key")] * 2
         QuerySet(model).bulk_create(map(copy.copy, rows))
-    url = f"/admin/{model._meta.app_label}/{model._meta.model_name}/{query}"
-    sent = {"action": "kick_selected", "_selected_action": [], "everything": "on"}
-    page = text_of(browser.post(url, sent | {"confirmed": "yes"}, follow=True))
+    url = f"/admin/{model._meta.app_label}/{model._meta.model_name}/"
+    page = confirm_all(browser, "kick_selected", query, url)
     assert "More match" in page
     assert ("manage.py dbqueue" in page.partition("messagelist")[2]) == is_told
 

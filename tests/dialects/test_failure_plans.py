@@ -18,6 +18,7 @@ from django_dbqueue.monitor.failures import choice_of, clock, failures, groups_o
 from django_dbqueue.operate.acting import CANCEL, KICK, Progress
 from django_dbqueue.operate.choice import Choice
 from django_dbqueue.operate.keyset import keyset_of
+from django_dbqueue.operate.walking import chunks
 from django_dbqueue.states import Status
 from django_dbqueue.worker.served import Served
 from tests.kit.copied_rows import copy_rows, last_key
@@ -136,7 +137,7 @@ def test_the_command_line_reads_by_when_it_failed(asked, age):
     def read():
         for keyset in Choice(**asked, **{age: seconds}).keysets(SERVED, {Status.BURIED}):
             assert not keyset.page(500).rows
-            assert not list(keyset.as_of_now().chunks(500))
+            assert not list(chunks(keyset.as_of_now(), 500))
 
     assert steps(read, BIG) <= most
 

@@ -73,3 +73,24 @@ def act(browser: Any, action: str, *jobs: Any, query: str = "", **more: Any) -> 
 
 def act_on_all(browser: Any, action: str, query: str = "", **more: Any) -> str:
     return act(browser, action, query=query, everything="on", index="0", **more)
+
+
+def sent_by(page: str) -> dict[str, list[str]]:
+    """What the page's form sends, as a browser has it."""
+    form: Any = re.search(r'<form method="post">(.*?)</form>', page, re.DOTALL)
+    found: dict[str, list[str]] = {}
+    for field in re.findall(r"<input [^>]*>", form[1]):
+        name = re.search(r'name="([^"]*)"', field)
+        if name and "checkbox" not in field:
+            value = re.search(r'value="([^"]*)"', field)
+            found.setdefault(name[1], []).append(html.unescape(value[1]) if value else "")
+    return found
+
+
+def confirm_all(browser: Any, action: str, query: str = "", url: str = NOTES, **values: Any) -> str:
+    """What is said once somebody was asked about all that match, and gave the values."""
+    data = {"action": action, "_selected_action": [], "everything": "on", "index": "0"}
+    page = text_of(browser.post(url + query, data, follow=True))
+    if '<dl class="dbqueue-asked">' not in page:  # none did
+        return page
+    return text_of(browser.post(url + query, sent_by(page) | values, follow=True))

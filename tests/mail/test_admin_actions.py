@@ -9,9 +9,10 @@ from django.db import connection
 from django.db.models import QuerySet
 from django.test.utils import CaptureQueriesContext
 
-from django_dbqueue.admin import confirmation
+from django_dbqueue.admin import confirmation, matching
 from django_dbqueue.fields import DbNow
 from django_dbqueue.mail.models import ArchivedEmail, Email, Mailer
+from tests.kit.admin_lists import confirm_all
 from tests.kit.jobs import fresh
 from tests.kit.mail import archived, finished, queued
 from tests.kit.mail_admin import (
@@ -112,7 +113,7 @@ def test_mail_in_the_archive_is_sent_again_and_erased(browser: Any) -> None:
 def test_what_is_final_is_not_done_to_more_than_can_be_shown(
     browser: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(confirmation, "ROWS_MAX", 2)
+    monkeypatch.setattr(matching, "ROWS_MAX", 2)
     emails = [finished() for _ in range(3)]
     page = act(browser, "resend_selected", *emails, select_across="1", confirmed="yes")
     assert "At most 2 at once" in page
@@ -121,11 +122,11 @@ def test_what_is_final_is_not_done_to_more_than_can_be_shown(
     assert Email.objects.count() == 5
     # What can be undone is done to all, and recorded once.
     LogEntry.objects.all().delete()
-    act(browser, "bury_selected", select_across="1", confirmed="yes")
+    monkeypatch.undo()
+    confirm_all(browser, "bury_selected", url=LIST)
     Email.objects.buried().kick()
     queued()
-    every = {"select_across": "1", "confirmed": "yes", "url": f"{LIST}?queue=default"}
-    act(browser, "bury_selected", **every)
+    confirm_all(browser, "bury_selected", "?queue=default", LIST)
     assert Email.objects.buried().count() == 3
     entry = LogEntry.objects.order_by("pk").last()
     assert entry is not None

@@ -345,3 +345,23 @@ def test_jobs_that_wait_for_their_key_are_among_the_delayed_ones():
     assert Shared.objects.buried().count() == 1
     dbqueue("clear", "queueapp.Shared", "--yes")
     assert states(Shared) == {"claimed": 2, "buried": 1}
+
+
+@pytest.mark.each_database
+def test_what_comes_while_somebody_thinks_it_over_is_left_as_it_is(monkeypatch, capsys):
+    class Terminal:
+        def isatty(self):
+            return True
+
+        def readline(self):
+            self.later = [one(READY), one(BURIED)]
+            overwrite(self.later[1], failed_at=DbNow())
+            return "y\n"
+
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stdin", terminal)
+    one_of_each()
+    overwrite(one(BURIED), finished_at=None)  # nobody knows since when
+    assert as_json("cancel", "queueapp.note")["changed"] == 6
+    assert "queueapp.note: 6 jobs" in capsys.readouterr().err
+    assert set(QuerySet(Note).values_list("pk", flat=True)) == {job.pk for job in terminal.later}

@@ -1,5 +1,7 @@
 """``dbqueue failures``, and ``--failure`` of the verbs."""
 
+import re
+
 import pytest
 from django.core.management import CommandError
 
@@ -34,10 +36,25 @@ def test_a_line_says_how_often_and_what():
     assert dbqueue("failures", "queueapp.note") == "no failures\n"
     count(1200)
     failed()
-    head, line = dbqueue("failures", "queueapp.note").splitlines()
+    head, line, until = dbqueue("failures", "queueapp.note").splitlines()
     assert " ".join(head.split()) == " ".join(map(str, HEAD))
     assert line.split()[:6] == [kind().fingerprint, "queueapp.note", "1,200", "1,200", "1", "0"]
     assert line.endswith("OSError: no file #")
+    assert re.match(r"Counted until 20[\d-]{8}T[\d:.]+\+00:00: --until leaves out", until)
+
+
+@pytest.mark.each_database
+def test_those_that_were_counted_are_taken_and_none_that_failed_since():
+    counted, name = {failed().pk for _ in range(3)}, kind().fingerprint
+    until = re.search(r"until (\S+): ", dbqueue("failures", "queueapp.note"))[1]
+    later = {failed().pk for _ in range(3)}
+    listed = as_json("failed", "--failure", name, "--until", until)["failed"]
+    assert {one["id"] for one in listed} == counted
+    retried = ("retry", "queueapp.note", "--failure", name, "--until", until, "--limit", "3")
+    assert as_json(*retried)["changed"] == 3
+    assert set(Note.objects.buried().values_list("pk", flat=True)) == later
+    with pytest.raises(CommandError, match="is no time such as"):
+        dbqueue("retry", "--until", "soon")
 
 
 def test_json_has_the_shape_that_is_documented():

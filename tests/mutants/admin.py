@@ -133,8 +133,8 @@ MUTANTS = [
     ),
     (
         ACTIONS,
-        "Progress(verb, ROWS_MAX, ",
-        "Progress(verb, 10**6, ",
+        "verb, matching.ROWS_MAX, ",
+        "verb, 10**6, ",
         "an action on all that match is done to a million of them at once",
     ),
     (
@@ -157,13 +157,13 @@ MUTANTS = [
     ),
     (
         CONFIRMATION,
-        "    if len(keys) > ROWS_MAX:\n",
+        "    if found.has_more or len(keys) > matching.ROWS_MAX:\n",
         "    if False:\n",
         "mail is erased beyond 500 at once",
     ),
     (
         CONFIRMATION,
-        "if keys and not is_confirmed(request):",
+        "if (keys or found.is_cut) and not is_asked:",
         "if False:",
         "messages are erased without a question",
     ),

@@ -31,7 +31,7 @@ MUTANTS = [
     ),
     (
         CHOICE,
-        "rows = rows.filter(_of_queues(served, [served.queue]))",
+        "rows = rows.filter(in_queues(served.model, [served.queue]))",
         "pass",
         "TABLE:QUEUE means all queues of the table",
     ),

@@ -63,8 +63,8 @@ MUTANTS = [
     ),
     (
         ACTING,
-        "return self.verb.is_new_to(row) and",
-        "return",
+        "return rows.exclude(reduce(and_, known)) if known else rows",
+        "return rows",
         "a job that goes on in the list is moved twice",
     ),
     (

@@ -13,7 +13,7 @@ from django.utils.translation import gettext_lazy, ngettext, pgettext_lazy
 
 from ...admin import ArchivedJobAdmin, JobAdmin, tabs
 from ...admin.base import ReadOnlyAdmin
-from ...admin.confirmation import MOST, confirmed, is_across, log, some
+from ...admin.confirmation import MOST, confirmed, is_across, log
 from ...admin.masking import MASK
 from ...exceptions import QueueFull
 from ...states import Status
@@ -265,7 +265,7 @@ class EmailAdmin(MailPages, JobAdmin):
         settle = partial(self._settle, request)
         if is_across(request):
             return confirmed(self, request, queryset, SETTLE, settle)
-        settle([some(self, request, queryset, MOST)])
+        settle([list(queryset.order_by("pk")[:MOST])])
         return None
 
     def _settle(self, request: HttpRequest, chunks: Iterable[list[Any]]) -> None:
