@@ -7,7 +7,7 @@ from typing import Any
 from django_dbqueue.states import Status
 from tests.kit.figures.audit import SECOND, run
 from tests.kit.figures.judge import Ledger, Truth
-from tests.kit.figures.load import Fleet
+from tests.kit.figures.load import TIMEOUT_SECONDS, Fleet
 
 STARTS = 15 * SECOND  # until a new process has beaten
 NOTICED = 15 * SECOND  # the worker timeout, and a few beats
@@ -40,8 +40,12 @@ class FleetJudge:
                 self.ledger.equal("slots", one["slots"], slots, one["queue"])
 
     def workers(self, rows: list[dict[str, Any]]) -> None:
+        """On a busy machine a beat may be late, and says how old it is."""
         states: dict[int, list[str]] = {}
         for one in rows:
+            if one["state"] == "silent":
+                is_late = one["beat_seconds"] > TIMEOUT_SECONDS
+                self.ledger.hold("silent workers", is_late, f"{one['name']} {one['beat_seconds']}")
             [pid] = re.findall(r" (\d+) \(", one["name"])
             states.setdefault(int(pid), []).append(one["state"])
         for pid, at in self.fleet.started.items():
@@ -51,7 +55,8 @@ class FleetJudge:
                 if ended_at < self.truth.since - NOTICED:
                     self.ledger.hold("workers", "alive" not in found, f"{pid} has ended: {found}")
             elif at < self.truth.since - STARTS and not self.truth.is_quiet:
-                self.ledger.hold("workers", "alive" in found, f"{pid} lives: {found}")
+                is_known = "alive" in found or "silent" in found
+                self.ledger.hold("workers", is_known, f"{pid} lives: {found}")
 
     def slot(self, slot: dict[str, Any], age: int) -> None:
         """At the beat its claim was held, or had just ended."""

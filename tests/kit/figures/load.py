@@ -36,6 +36,9 @@ MAIL_EVERY = 6  # steps
 CRASHES = 0.003  # of the notes
 
 
+TIMEOUT_SECONDS = 6  # without a beat, after which a worker is silent
+
+
 @dataclass(frozen=True)
 class Kill:
     """``whole``: the supervisor and all of its children, or one child."""
@@ -50,7 +53,8 @@ class Fleet:
 
     def __init__(self, database_url: str, server: ScriptedServer, stack: ExitStack) -> None:
         tables = [model._meta.label_lower for model in MODELS]
-        more = server.environment | {"DBQUEUE_BEAT_INTERVAL": "1", "DBQUEUE_WORKER_TIMEOUT": "6"}
+        timing = {"BEAT_INTERVAL": "1", "WORKER_TIMEOUT": f"{TIMEOUT_SECONDS}"}
+        more = server.environment | {f"DBQUEUE_{name}": value for name, value in timing.items()}
         self.start: Callable[[], Process] = lambda: stack.enter_context(
             worker(database_url, *tables, *WORKER, **more)
         )
