@@ -213,8 +213,8 @@ class Judge:
         self.ledger.within("oldest waits", shown, round(least - 1, 1), most + 0.1, of_what)
 
     def minutes(self, lanes: dict[str, list[float]], last: int) -> None:
-        """What is written by the end of a minute had ended by then, and lately. Where a minute began
-        during the look, nobody knows which one is the last."""
+        """What is written by the end of a minute had ended by then, and lately. Where one began
+        during the look, nobody knows which is the last."""
         if self.truth.turned:
             return
         for lane, how in (("done", ENDINGS["completed"]), ("failed", ENDINGS["failed"])):
