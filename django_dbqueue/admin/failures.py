@@ -14,7 +14,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
 from ..fields import InstantField
-from ..metrics.counts import Failed
+from ..metrics.counts import UNKNOWN, Failed
 from ..monitor.failures import FailureGroup, Failures, choice_of, failures, one_group
 from ..operate import recording
 from ..operate.acting import KICK, Progress, Verb
@@ -71,6 +71,7 @@ def failures_view(model_admin: Any, request: HttpRequest) -> TemplateResponse:
         "parent_url": page_url(site, "dbqueue_queue_changelist"),
         "rows": rows_of(found, site, request),
         "problems": found.problems,
+        "more_kinds": found.more_kinds,
         "retry_url": page_url(site, RETRY),
         "dbqueue_words": list(words.others(words.OF_FAILURES)),
     }
@@ -90,6 +91,7 @@ def _row(one: FailureGroup, found: Failures, site: AdminSite, request: HttpReque
     here, shown_at = one.here, found.shown_at[one.served.using]
     day = {"number": number(one.day)}
     buried, retrying = Status.BURIED.value, Status.DELAYED.value
+    is_unknown = here == UNKNOWN and not one.is_other
     return Row(
         group=one,
         name=_("of other kinds") if one.is_other else name or _("an error"),
@@ -98,10 +100,12 @@ def _row(one: FailureGroup, found: Failures, site: AdminSite, request: HttpReque
         last_seen=time_tag(one.last_seen),
         first_seen=time_tag(one.first_seen),
         failed=counted(here, here.buried),
-        failed_url=list_url(site, request, model, **query, state=buried) if here.buried else "",
+        failed_url=list_url(site, request, model, **query, state=buried)
+        if here.buried or is_unknown
+        else "",
         retrying=counted(here, here.retrying),
         retrying_url=list_url(site, request, model, **query, state=retrying)
-        if here.retrying
+        if here.retrying or is_unknown
         else "",
         until=shown_at.isoformat(),
         may_retry=bool(here.buried) and may(request, one.served.model, "retry"),
@@ -109,6 +113,8 @@ def _row(one: FailureGroup, found: Failures, site: AdminSite, request: HttpReque
 
 
 def counted(here: Failed, count: int) -> str:
+    if here.is_at_least and not count:
+        return "?"
     return number(count) + "+" * here.is_at_least
 
 

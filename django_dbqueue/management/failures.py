@@ -47,6 +47,7 @@ def as_json(found: Failures) -> str:
     content = {
         "version": VERSION,
         "failures": [as_object(one) for one in found.groups],
+        "more_kinds": found.more_kinds,
         "shown_at": {name: moment.isoformat() for name, moment in found.shown_at.items()},
         "problems": found.problems,
     }
@@ -76,7 +77,9 @@ def as_object(one: FailureGroup) -> dict[str, Any]:
 def as_text(found: Failures, tables: tuple[Served, ...]) -> str:
     if not found.groups:
         return "no failures"
-    return aligned([HEAD, *(line(one, tables) for one in found.groups)])
+    text = aligned([HEAD, *(line(one, tables) for one in found.groups)])
+    more = [f"{name} has jobs with other kinds of failures, too" for name in found.more_kinds]
+    return "\n".join([text, *more])
 
 
 def line(one: FailureGroup, tables: tuple[Served, ...]) -> list[str]:
@@ -87,7 +90,8 @@ def line(one: FailureGroup, tables: tuple[Served, ...]) -> list[str]:
 
 def here(counted: Failed) -> list[str]:
     more = "+" * counted.is_at_least
-    return [f"{number:,}{more}" for number in (counted.buried, counted.retrying)]
+    numbers = counted.buried, counted.retrying
+    return [f"{number:,}{more}" if number or not more else "?" for number in numbers]
 
 
 def what(one: FailureGroup) -> str:

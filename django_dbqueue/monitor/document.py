@@ -35,6 +35,7 @@ def document(seen: Glance, *, sees_workers: bool) -> dict[str, Any]:
         "more_queues": found.cut,
         "last_hour": {lane: _minutes(seen, lane) for lane in LANES},
         "failures": [_failure(one) for one in seen.failures.groups],
+        "more_failures": seen.failures.more_kinds,
         **(workers if sees_workers else dict.fromkeys(workers)),
         "due": {title: _due(jobs) for title, jobs in seen.due.items()},
         "problems": found.problems,

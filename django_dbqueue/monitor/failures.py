@@ -16,8 +16,8 @@ from ..lifecycle.errors import entries
 from ..lifecycle.failures import Failure, failure_of
 from ..lifecycle.limiter import base_of
 from ..lifecycle.table import Table, table_of
-from ..metrics.counts import Failed, count_kind, failed_by_kind
-from ..metrics.failures import start_of
+from ..metrics.counts import UNKNOWN, Failed, count_kind, failed_by_kind
+from ..metrics.failures import UNTOLD, start_of
 from ..metrics.recorder import this_minute
 from ..models import FailureCount, FailureKind
 from ..models.failure import KINDS_MAX, MINUTES, OTHER
@@ -58,10 +58,12 @@ class FailureGroup:
 @dataclass
 class Failures:
     """The groups, those first of which most wait for somebody; ``shown_at`` is the moment up to
-    which buried jobs are counted, by database; ``problems``: what could not be asked, and why."""
+    which buried jobs are counted, by database; ``more_kinds``: the tables that hold jobs of kinds
+    which are left out; ``problems``: what could not be asked, and why."""
 
     groups: list[FailureGroup] = field(default_factory=list)
     shown_at: dict[str, datetime] = field(default_factory=dict)
+    more_kinds: list[str] = field(default_factory=list)
     problems: dict[str, str] = field(default_factory=dict)
 
 
@@ -80,7 +82,9 @@ def failures(
         try:
             if served.using not in looks:
                 looks[served.using] = look(served)
-            found.groups += groups_of(served, looks[served.using], wanted, minutes)
+            groups, has_more = groups_of(served, looks[served.using], wanted, minutes)
+            found.groups += groups
+            found.more_kinds += [served.title] if has_more else []
         except (Error, ImproperlyConfigured, ImportError) as error:  # the last two: no driver
             found.problems[served.title] = first_line(error)
             if served.using not in looks:
@@ -124,23 +128,28 @@ def clock(served: Served) -> datetime:
 
 def groups_of(
     served: Served, seen: Look, queues: Sequence[str], minutes: int | None = None
-) -> list[FailureGroup]:
-    """Those of one table; what nobody can tell apart is one group."""
+) -> tuple[list[FailureGroup], bool]:
+    """Those of one table, and whether it has jobs of kinds that are left out; what nobody can tell
+    apart is one group."""
     table, queues = table_of(served.model, served.using), _with_lanes(served, seen, queues)
-    here = failed_by_kind(table, stored(table, seen.until), queues)
     counted = _counted(served, seen, queues, DAY if minutes is None else minutes)
-    wanted = {*counted, *([] if minutes is not None else here)}
+    lately = sorted(counted.keys() - {OTHER}, key=lambda name: (-counted[name].day, name))
+    here = failed_by_kind(table, stored(table, seen.until), queues, lately)
+    is_all = minutes is None
+    wanted = {*counted, *(here.shown if is_all else [])}
     kinds = _kinds(table, wanted) if wanted else {}
     groups: dict[str, FailureGroup] = {}
     for fingerprint in sorted(wanted):
         kind = kinds.get(fingerprint)
-        failure = Failure(OTHER, "", "", "") if kind is None else kind.failure
-        group = groups.setdefault(failure.fingerprint, FailureGroup(served, failure))
+        failure = UNTOLD if kind is None else kind.failure
+        # How many jobs of other kinds there are is not known: some have groups of their own.
+        fresh = FailureGroup(served, failure, here=UNKNOWN)
+        group = groups.setdefault(failure.fingerprint, fresh)
         counted.get(fingerprint, Counted()).add_to(group)
         if kind is not None:
-            group.here = here.get(fingerprint, Failed())
+            group.here = here.of(fingerprint)
             group.first_seen, group.last_seen = kind.first_seen, kind.last_seen
-    return list(groups.values())
+    return list(groups.values()), is_all and here.has_more
 
 
 def _with_lanes(served: Served, seen: Look, queues: Sequence[str]) -> Sequence[str]:

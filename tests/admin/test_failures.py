@@ -9,6 +9,7 @@ from django.db.models import F, QuerySet
 
 from django_dbqueue.admin import JobAdmin
 from django_dbqueue.admin import failures as page
+from django_dbqueue.metrics import counts
 from django_dbqueue.operate import keyset as pagination
 from django_dbqueue.operate import walking
 from django_dbqueue.states import Status
@@ -65,6 +66,18 @@ def test_the_tabs_of_a_list_count_the_jobs_with_the_failure(browser):
         "done": "0",
         "all": "4",
     }
+
+
+def test_kinds_that_are_left_out_and_jobs_that_were_not_counted_are_no_zeros(browser, monkeypatch):
+    monkeypatch.setattr(counts, "KINDS_MAX", 1)
+    monkeypatch.setattr(counts, "FAILED_MAX", 1)
+    for error in (NO_PAPER, NO_PAPER, OSError("ape"), OSError("bee")):
+        failed(error)
+        count(1, error)
+    text = text_of(browser.get(FAILURES))
+    assert "See ? failed jobs" in text
+    assert ">0<" not in "".join(re.findall(r'<td[^>]*data-label="Failed".*?</td>', text))
+    assert "queueapp.note has jobs with other kinds of failures, too" in text
 
 
 @pytest.mark.each_database

@@ -44,7 +44,7 @@ def test_json_has_the_shape_that_is_documented():
     count(3, queue="other")
     failed(queue="other")
     found = as_json("failures", "queueapp.note")
-    assert found.keys() == {"version", "failures", "shown_at", "problems"}
+    assert found.keys() == {"version", "failures", "more_kinds", "shown_at", "problems"}
     assert (found["version"], found["problems"], [*found["shown_at"]]) == (1, {}, ["default"])
     [one] = found["failures"]
     assert one.keys() == SHAPE
