@@ -26,6 +26,7 @@ from .actions import level_of, outcome
 from .confirmation import ROWS_MAX
 from .databases import query_of
 from .formatting import number, time_tag
+from .lists import RetryingFilter
 from .pages import auto_refresh, list_url, page_url, respond
 from .permissions import may
 from .svg import sparkline
@@ -90,7 +91,7 @@ def _row(one: FailureGroup, found: Failures, site: AdminSite, request: HttpReque
     query = {"failure": one.fingerprint, **query_of(model, one.served.using)}
     here, shown_at = one.here, found.shown_at[one.served.using]
     day = {"number": number(one.day)}
-    buried, retrying = Status.BURIED.value, Status.DELAYED.value
+    buried = Status.BURIED.value
     is_unknown = here == UNKNOWN and not one.is_other
     return Row(
         group=one,
@@ -104,7 +105,7 @@ def _row(one: FailureGroup, found: Failures, site: AdminSite, request: HttpReque
         if here.buried or is_unknown
         else "",
         retrying=counted(here, here.retrying),
-        retrying_url=list_url(site, request, model, **query, state=retrying)
+        retrying_url=list_url(site, request, model, **query, **RetryingFilter.asked)
         if here.retrying or is_unknown
         else "",
         until=shown_at.isoformat(),
@@ -113,9 +114,7 @@ def _row(one: FailureGroup, found: Failures, site: AdminSite, request: HttpReque
 
 
 def counted(here: Failed, count: int) -> str:
-    if here.is_at_least and not count:
-        return "?"
-    return number(count) + "+" * here.is_at_least
+    return "?" if here == UNKNOWN else number(count) + "+" * here.is_at_least
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from argparse import ArgumentParser
 from datetime import UTC, datetime
 from typing import Any
 
-from ..metrics.counts import Failed
+from ..metrics.counts import UNKNOWN, Failed
 from ..monitor.failures import DAY, FailureGroup, Failures, failures
 from ..worker.served import Served, parse_served
 from .choosing import add_tables, name_of, refuse_patterns
@@ -91,7 +91,7 @@ def line(one: FailureGroup, tables: tuple[Served, ...]) -> list[str]:
 def here(counted: Failed) -> list[str]:
     more = "+" * counted.is_at_least
     numbers = counted.buried, counted.retrying
-    return [f"{number:,}{more}" if number or not more else "?" for number in numbers]
+    return ["?" if counted == UNKNOWN else f"{number:,}{more}" for number in numbers]
 
 
 def what(one: FailureGroup) -> str:
