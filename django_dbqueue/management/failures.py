@@ -3,6 +3,7 @@
 import json
 from argparse import ArgumentParser
 from datetime import UTC, datetime
+from math import ceil
 from typing import Any
 
 from ..metrics.counts import UNKNOWN, Failed
@@ -34,7 +35,7 @@ def run(options: dict[str, Any]) -> str:
     since = options["since"]
     if since is not None and since > DAY * 60:
         raise Refused("--since: at most 24h, for which failures are counted kind by kind")
-    minutes = None if since is None else max(1, round(since / 60))
+    minutes = None if since is None else max(1, ceil(since / 60))
     found = failures(tables, options["queue"], minutes)
     text = as_json(found) if options["json"] else as_text(found, tables)
     if found.problems:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured
-from django.db.models import F, Max, Sum
+from django.db.models import F, Max, Q, Sum
 from django.db.utils import Error
 
 from ..exceptions import first_line
@@ -28,6 +28,7 @@ from ..worker.served import Served, all_served
 
 HOUR, DAY = 60, 24 * 60  # minutes
 POINTS = 48  # of a sparkline, over a day
+POINT = DAY // POINTS
 EXACT_MAX = 100_000  # jobs of one kind that are counted for one who is about to retry them
 
 
@@ -97,28 +98,38 @@ def failures(
 @dataclass(frozen=True)
 class Look:
     """At a database: until which moment, in which minute, and what was counted by then of each
-    table: fingerprint, queue, half hour, attempts, and the last minute of these."""
+    table: fingerprint, queue, half hour, attempts, those of the last hour, and the minute in which
+    the last five minutes of these begin."""
 
     until: datetime
     minute: int
-    counts: dict[str, list[tuple[str, str, int, int, int]]]
+    counts: dict[str, list[tuple[str, str, int, int, int, int]]]
 
 
 def look(served: Served) -> Look:
     """At the database of a table."""
     until, minute = clock(served), this_minute(served.using)
-    first = start_of(minute) - (DAY - MINUTES)
-    counted = FailureCount.objects.using(served.using).filter(minute__gte=first)
+    counted = FailureCount.objects.using(served.using).filter(minute__gte=begin_of(DAY, minute))
+    # The last half hour ends with the present five minutes; the first one has a rest before it.
+    before = start_of(minute) + MINUTES - DAY - POINT
     # A comparison of the rest of the division, which every database knows.
-    half_hour = F("minute") - (F("minute") - first) % (DAY // POINTS)
+    half_hour = F("minute") - (F("minute") - before) % POINT
     by = counted.values("job_table", "fingerprint", "queue", half_hour=half_hour).order_by()
-    summed: Any = by.annotate(sum=Sum("failed"), last=Max("minute"))
-    columns = "job_table", "fingerprint", "queue", "half_hour", "sum", "last"
+    of_hour = Sum("failed", filter=Q(minute__gte=begin_of(HOUR, minute)), default=0)
+    summed: Any = by.annotate(sum=Sum("failed"), of_hour=of_hour, last=Max("minute"))
+    columns = "job_table", "fingerprint", "queue", "half_hour", "sum", "of_hour", "last"
     counts = defaultdict(list)
-    for job_table, fingerprint, queue, start, failed, last in summed.values_list(*columns):
-        point = (int(start) - first) * POINTS // DAY
-        counts[job_table].append((fingerprint, queue, point, int(failed), int(last)))
+    for job_table, fingerprint, queue, start, *numbers in summed.values_list(*columns):
+        point = max(0, (int(start) - before) // POINT - 1)
+        failed, lately, last = map(int, numbers)
+        counts[job_table].append((fingerprint, queue, point, failed, lately, last))
     return Look(until, minute, counts)
+
+
+def begin_of(minutes: int, minute: int) -> int:
+    """Where the first of the five minutes begin that reach into the last so many: up to five more
+    are counted, and none less."""
+    return start_of(minute - minutes)
 
 
 def clock(served: Served) -> datetime:
@@ -207,15 +218,16 @@ def _counted(
     """By fingerprint, of those that failed within so many minutes."""
     found: dict[str, Counted] = defaultdict(Counted)
     lately: set[str] = set()
-    for fingerprint, queue, point, failed, last in seen.counts.get(served.job_table, ()):
+    begin = begin_of(minutes, seen.minute)
+    for fingerprint, queue, point, failed, of_hour, last in seen.counts.get(served.job_table, ()):
         if queues and queue not in queues:
             continue
         one = found[fingerprint]
         one.day += failed
-        one.hour += failed if point >= POINTS - HOUR * POINTS // DAY else 0
+        one.hour += of_hour
         one.per_point[point] += failed
         one.queues.add(queue)
-        if start_of(seen.minute) - last < minutes:
+        if last >= begin:
             lately.add(fingerprint)
     return {name: one for name, one in found.items() if name in lately}
 

@@ -1,13 +1,16 @@
 """What failed, kind by kind: counted, and acted on as it was counted."""
 
 import pytest
+from django.db.models import F
 
 from django_dbqueue.mail.models import Email
-from django_dbqueue.metrics import counts
+from django_dbqueue.metrics import counts, recorder
 from django_dbqueue.metrics.counts import UNKNOWN, Failed
-from django_dbqueue.metrics.recorder import add
+from django_dbqueue.metrics.failures import rows_of, start_of
+from django_dbqueue.metrics.recorder import add, this_minute
 from django_dbqueue.models import FailureCount
 from django_dbqueue.models.failure import OTHER
+from django_dbqueue.monitor import failures as page
 from django_dbqueue.monitor.failures import choice_of, failures, one_group
 from django_dbqueue.operate.acting import KICK, Progress
 from django_dbqueue.states import Status
@@ -64,6 +67,27 @@ def test_what_found_no_room_is_one_group():
     FailureCount.objects.update(fingerprint=OTHER)
     [group] = look().groups
     assert (group.is_other, group.day, group.here) == (True, 1, UNKNOWN)
+
+
+@pytest.mark.parametrize("into", range(5), ids="{} minutes into the five".format)
+def test_a_time_has_all_that_failed_within_it(monkeypatch, into):
+    """And at the most what failed in the five minutes before: these are counted together."""
+    now = start_of(this_minute("default")) + into
+    monkeypatch.setattr(recorder, "this_minute", lambda _alias: now)
+    monkeypatch.setattr(page, "this_minute", lambda _alias: now)
+    for ago in (1, 3, 7, 30, 57, 60, 24 * 60):
+        FailureCount.objects.all().delete()
+        count_at(now - ago)
+        [group] = look(minutes=ago).groups
+        assert (group.hour, group.day, sum(group.per_point)) == (ago <= 60, 1, 1)
+        FailureCount.objects.all().delete()
+        count_at(now - ago - 5)
+        assert look(minutes=ago).groups == []
+
+
+def count_at(minute):
+    for rows, its in rows_of("default", Note._meta.db_table, "default", minute, {kind(): 1}):
+        rows.update(failed=F("failed") + its)
 
 
 def test_a_time_and_a_queue_leave_out_the_others():
