@@ -18,7 +18,7 @@ from ..monitor.verdict import Verdict, verdict
 from ..monitor.worker_list import ListedWorker, request_stop
 from ..operate.acting import KICK, Progress
 from ..operate.pausing import pause, resume, still_paused
-from ..operate.recording import KEYS_NAMED_MAX, on, record, record_of
+from ..operate.recording import KEYS_NAMED_MAX, record, record_of
 from ..worker.served import Served
 from .commands._text import in_use
 from .looking import close_broken, look_at
@@ -178,8 +178,8 @@ def ask_pause(top: Top, item: Item) -> Question | str:
             scope = still_paused(served)
             more = f", but {scope} is still paused" if scope else ""
         said = f"{'Resumed' if paused else 'Paused'} {what}"
-        text = f"{said}; dbqueue top{on(served.using)}; filters: none"
-        return said + more + top.note(lambda user: record_of(user, Queue, what, text))
+        text, using = f"{said}; dbqueue top", served.using
+        return said + more + top.note(lambda user: record_of(user, Queue, what, text, using=using))
 
     return Question(f"{'Resume' if paused else 'Pause'} {what}?", do)
 
@@ -218,9 +218,10 @@ def ask_stop(top: Top, item: Item) -> Question | str:
 
     def do() -> str:
         [asked] = request_stop(item.uuid, item.database)
-        how = f"dbqueue top{on(item.database)}; filters: none"
-        text, key = f"Asked {asked.name} to stop; {how}", asked.uuid
-        more = top.note(lambda user: record_of(user, Worker, asked.name, text, key=key))
+        text, key, using = f"Asked {asked.name} to stop; dbqueue top", asked.uuid, item.database
+        more = top.note(
+            lambda user: record_of(user, Worker, asked.name, text, key=key, using=using)
+        )
         return f"{asked.name} was asked to stop{more}"
 
     return Question(f"Ask {item.name} to stop, once what it runs is finished?", do)
