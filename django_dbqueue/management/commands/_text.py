@@ -8,7 +8,7 @@ from django.template.defaultfilters import filesizeformat
 from ...diagnose.check import CheckResult
 from ...lifecycle.claim_end import duration
 from ...monitor.overview import SHOWN, Overview, QueueOverview, summed
-from ...monitor.worker_list import ListedWorker
+from ...monitor.worker_list import ListedWorker, losses
 from ...states import Status
 from ._log import VISIBLE
 
@@ -34,7 +34,8 @@ def status_text(found: Overview) -> str:
     )
     cut = [f"{table}: it has more queues than are shown" for table in found.cut]
     alive = f"workers alive: {working(found)}"
-    return "\n".join([text, *cut, *found.all_under_way, alive])
+    lost = losses(found.workers)
+    return "\n".join([text, *([lost] if lost else []), *cut, *found.all_under_way, alive])
 
 
 def _cells(one: QueueOverview) -> list[str]:
