@@ -13,7 +13,7 @@ from django.utils.translation import override
 
 from ..dialects import dialect_of
 from ..operate import walking
-from ..operate.recording import on, record_of
+from ..operate.recording import message, record_of
 from ..states import Status
 from .confirmation import filters, selected_keyset
 from .masking import MASK, is_sensitive, masked
@@ -39,13 +39,13 @@ class Export:
         rows = queryset.select_related(None).only(*names)
         self.keyset = selected_keyset(model_admin, request, rows)
         self.dialect = dialect_of(connections[rows.db])
-        self.filters = filters(request) or "none"
-        self.place = on(rows.db)
+        self.using, self.filters = rows.db, filters(request)
         model = model_admin.model
         with override(None):  # the log is English, and so is the file
             about = str(model._meta.verbose_name_plural)
             self.labels = {status: str(word) for status, word in model_admin.state_words.items()}
-        self.entry = record_of(request.user.pk, model, about, self._message("begun"))
+        who, asked = request.user.pk, self.filters
+        self.entry = record_of(who, model, about, "export: begun", using=rows.db, filters=asked)
         self.rows = 0
 
     def lines(self) -> Iterator[bytes]:
@@ -63,7 +63,8 @@ class Export:
                 yield _csv([self._cell(field, row) for field in self.fields] for row in rows)
             how = "sent"
         finally:
-            self.entry.change_message = self._message(f"{how} {self.rows:,} rows")
+            said = f"export: {how} {self.rows:,} rows"
+            self.entry.change_message = message(said, self.using, self.filters)
             self.entry.save(update_fields=["change_message"])
 
     def _cell(self, field: "Field[Any, Any]", row: Any) -> Any:
@@ -79,9 +80,6 @@ class Export:
             return value
         text = value.isoformat() if hasattr(value, "isoformat") else str(value)
         return f"'{text}" if text.startswith(FORMULA) else text
-
-    def _message(self, what: str) -> str:
-        return f"export: {what}{self.place}; filters: {self.filters}"
 
 
 def export(

@@ -14,7 +14,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
 from ..fields import InstantField
-from ..metrics.counts import Failed
+from ..metrics.counts import UNKNOWN, Failed
 from ..monitor.failures import FailureGroup, Failures, choice_of, failures, one_group
 from ..operate import recording
 from ..operate.acting import KICK, Progress, Verb
@@ -25,6 +25,7 @@ from .actions import KICK as RETRYING
 from .actions import level_of, outcome, stopped
 from .databases import query_of
 from .formatting import number, time_tag
+from .lists import RetryingFilter
 from .pages import auto_refresh, list_url, page_url, respond
 from .permissions import may
 from .svg import sparkline
@@ -70,6 +71,7 @@ def failures_view(model_admin: Any, request: HttpRequest) -> TemplateResponse:
         "parent_url": page_url(site, "dbqueue_queue_changelist"),
         "rows": rows_of(found, site, request),
         "problems": found.problems,
+        "more_kinds": found.more_kinds,
         "retry_url": page_url(site, RETRY),
         "dbqueue_words": list(words.others(words.OF_FAILURES)),
     }
@@ -88,7 +90,8 @@ def _row(one: FailureGroup, found: Failures, site: AdminSite, request: HttpReque
     query = {"failure": one.fingerprint, **query_of(model, one.served.using)}
     here, shown_at = one.here, found.shown_at[one.served.using]
     day = {"number": number(one.day)}
-    buried, retrying = Status.BURIED.value, Status.DELAYED.value
+    buried = Status.BURIED.value
+    is_unknown = here == UNKNOWN and not one.is_other
     return Row(
         group=one,
         name=_("of other kinds") if one.is_other else name or _("an error"),
@@ -97,10 +100,12 @@ def _row(one: FailureGroup, found: Failures, site: AdminSite, request: HttpReque
         last_seen=time_tag(one.last_seen),
         first_seen=time_tag(one.first_seen),
         failed=counted(here, here.buried),
-        failed_url=list_url(site, request, model, **query, state=buried) if here.buried else "",
+        failed_url=list_url(site, request, model, **query, state=buried)
+        if here.buried or is_unknown
+        else "",
         retrying=counted(here, here.retrying),
-        retrying_url=list_url(site, request, model, **query, state=retrying)
-        if here.retrying
+        retrying_url=list_url(site, request, model, **query, **RetryingFilter.asked)
+        if here.retrying or is_unknown
         else "",
         until=shown_at.isoformat(),
         may_retry=bool(here.buried) and may(request, one.served.model, "retry"),
@@ -108,7 +113,7 @@ def _row(one: FailureGroup, found: Failures, site: AdminSite, request: HttpReque
 
 
 def counted(here: Failed, count: int) -> str:
-    return number(count) + "+" * here.is_at_least
+    return "?" if here == UNKNOWN else number(count) + "+" * here.is_at_least
 
 
 @dataclass(frozen=True)

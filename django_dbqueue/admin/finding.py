@@ -17,6 +17,7 @@ from django.utils.translation import gettext as _
 
 from ..dialects import dialect_of
 from ..exceptions import first_line
+from ..lifecycle.failures import VARYING, without_values
 from ..models import FailureKind, Worker
 from ..models.failure import KINDS_MAX
 from ..operate import walking
@@ -134,10 +135,7 @@ def _state(model_admin: Any, row: Any) -> str:
 def _failures(site: AdminSite, request: HttpRequest, term: str) -> Section:
     """Kinds of failures in whose class, place or words it is; the words are for those who may
     inspect the jobs."""
-    found, sought = (
-        Section(_("Failures"), page_url(site, "dbqueue_queue_failures")),
-        term.casefold(),
-    )
+    found = Section(_("Failures"), page_url(site, "dbqueue_queue_failures"))
     for served in all_served():
         url = list_url(site, request, served.model, **query_of(served.model, served.using))
         if not url:
@@ -148,7 +146,7 @@ def _failures(site: AdminSite, request: HttpRequest, term: str) -> Section:
         kinds = FailureKind.objects.using(served.using).filter(job_table=served.job_table)
         for kind in kinds.order_by("-last_seen")[:KINDS_MAX]:
             words = kind.words if may_inspect else ""
-            if not any(sought in part.casefold() for part in (kind.exception, kind.place, words)):
+            if not _is_in(term, kind, words):
                 continue
             query = {"failure": kind.fingerprint, **query_of(served.model, served.using)}
             url = list_url(site, request, served.model, **query)
@@ -156,6 +154,24 @@ def _failures(site: AdminSite, request: HttpRequest, term: str) -> Section:
             found.hits.append(Hit(text, url, more=served.title))
     found.has_more, found.hits = len(found.hits) > HITS_MAX, found.hits[:HITS_MAX]
     return found
+
+
+def _is_in(term: str, kind: FailureKind, words: str) -> bool:
+    """As a part of what is noted; or as an error is shown with a job: with its values, and after
+    the name of its class."""
+    parts = [kind.exception, kind.place, words]
+    if any(term.casefold() in part.casefold() for part in parts) or _has(words, term):
+        return True
+    name, _, message = term.partition(": ")
+    names = {kind.exception.casefold(), kind.exception.rpartition(".")[2].casefold()}
+    return name.casefold() in names and _has(words, message)
+
+
+def _has(words: str, message: str) -> bool:
+    """But for the values, which are not in the words: nothing else would be in many of them."""
+    sought = without_values(message)
+    is_told = any(map(str.isalpha, VARYING.sub("", message)))
+    return is_told and sought.casefold() in words.casefold()
 
 
 def _workers(site: AdminSite, request: HttpRequest, term: str, alias: str) -> Section:

@@ -28,7 +28,14 @@ from .actions import (
 from .base import ReadOnlyAdmin
 from .changelist import NOT_FILTERS
 from .job_page import JobPage
-from .lists import FailureFilter, KeyFilter, QueueFilter, StateFilter, is_of_failure
+from .lists import (
+    FailureFilter,
+    KeyFilter,
+    QueueFilter,
+    RetryingFilter,
+    StateFilter,
+    is_of_failure,
+)
 from .schedule import schedule
 from .times import CreatedFilter, EndedFilter, is_asked, time_filters
 
@@ -115,7 +122,7 @@ class JobAdmin(JobPage, ReadOnlyAdmin):
 
     def get_list_filter(self, request: HttpRequest) -> list[Any]:
         by_time = time_filters(request, tabs.selected_state(request))
-        filters = [*super().get_list_filter(request), FailureFilter, *by_time]
+        filters = [*super().get_list_filter(request), FailureFilter, RetryingFilter, *by_time]
         return [*filters, KeyFilter] if self.model.takes_keys else filters
 
     def get_search_fields(self, request: HttpRequest) -> list[Any]:

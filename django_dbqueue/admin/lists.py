@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterable
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from django.contrib import admin
 from django.core.paginator import Paginator
@@ -90,6 +90,22 @@ class FailureFilter(admin.SimpleListFilter):
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         return queryset.filter(failure=self.value()) if self.value() else queryset
+
+
+class RetryingFilter(admin.SimpleListFilter):
+    """Of the jobs with one failure those that are tried again, whichever state they are in by now:
+    what the page of failures counts so."""
+
+    title = gettext_lazy("state")
+    parameter_name = "retrying"
+    asked: ClassVar = {parameter_name: "1"}
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> Iterable[tuple[str, str]]:
+        of_failure = request.GET.get(FailureFilter.parameter_name)
+        return [("1", _("tried again"))] if of_failure and self.value() else []
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        return queryset.filter(failed_at__isnull=True) if self.value() == "1" else queryset
 
 
 def is_of_failure(changelist: Any) -> bool:

@@ -71,10 +71,10 @@ def step_label(span: str) -> str:
 
 
 def bound(seconds: float) -> str:
-    """What is known of a time that lies within a span: ``under 2.4 s``, ``over 1 h``."""
-    if seconds >= SPANS[-1]:
+    """What is known of a time by the end of its span: ``under 3 s``, ``over 1 h``."""
+    if seconds > SPANS[-1]:
         return _("over %(time)s") % {"time": short_time(SPANS[-1])}
-    return _("under %(time)s") % {"time": short_time(max(seconds, SPANS[0]))}
+    return _("under %(time)s") % {"time": short_time(seconds)}
 
 
 def _throughput(points: Sequence[Point], span: str) -> Chart:
@@ -171,11 +171,14 @@ def _at_most(peak: int | None) -> str:
 
 def _times(name: str, title: str, points: Sequence[Point], span: str) -> Chart:
     found: list[Quantiles | None] = [getattr(one, name) for one in points]
+    # What is over an hour is drawn there.
+    halves = [min(one.p50, SPANS[-1]) if one else None for one in found]
+    most = [min(one.p95, SPANS[-1]) if one else None for one in found]
     series = [
-        svg.Series(_("half (p50)"), "p50", [one.p50 if one else None for one in found]),
-        svg.Series(_("95 of 100 (p95)"), "p95", [one.p95 if one else None for one in found]),
+        svg.Series(_("half (p50)"), "p50", halves),
+        svg.Series(_("95 of 100 (p95)"), "p95", most),
     ]
-    values = [seconds for one in found if one for seconds in (one.p50, one.p95)]
+    values = [seconds for seconds in (*halves, *most) if seconds]
     axis = svg.logarithmic(values, TIME_TICKS, short_time)
     hint = _("half %(half)s, 95 of 100 %(most)s")
     hints = [

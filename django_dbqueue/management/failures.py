@@ -3,12 +3,13 @@
 import json
 from argparse import ArgumentParser
 from datetime import UTC, datetime
+from math import ceil
 from typing import Any
 
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, pgettext_lazy
 
-from ..metrics.counts import Failed
+from ..metrics.counts import UNKNOWN, Failed
 from ..monitor.failures import DAY, FailureGroup, Failures, failures
 from ..monitor.overview import in_words
 from ..texts.wording import number
@@ -51,7 +52,7 @@ def run(options: dict[str, Any]) -> str:
     if since is not None and since > DAY * 60:
         text = _("--since: at most 24h, for which failures are counted kind by kind")
         raise Refused(text)
-    minutes = None if since is None else max(1, round(since / 60))
+    minutes = None if since is None else max(1, ceil(since / 60))
     found = failures(tables, options["queue"], minutes)
     text = as_json(found) if options["json"] else as_text(found, tables)
     if found.problems:
@@ -67,6 +68,7 @@ def as_json(found: Failures) -> str:
     content = {
         "version": VERSION,
         "failures": [as_object(one) for one in found.groups],
+        "more_kinds": found.more_kinds,
         "shown_at": {name: moment.isoformat() for name, moment in found.shown_at.items()},
         "problems": found.problems,
     }
@@ -97,7 +99,9 @@ def as_text(found: Failures, tables: tuple[Served, ...]) -> str:
     if not found.groups:
         return _("no failures")
     text = aligned([list(map(str, HEAD)), *(line(one, tables) for one in found.groups)])
-    return "\n".join([text, *(until(found, using) for using in found.shown_at)])
+    others = _("%(table)s has jobs with other kinds of failures, too")
+    more = [others % {"table": name} for name in found.more_kinds]
+    return "\n".join([text, *more, *(until(found, using) for using in found.shown_at)])
 
 
 def until(found: Failures, using: str) -> str:
@@ -116,7 +120,8 @@ def line(one: FailureGroup, tables: tuple[Served, ...]) -> list[str]:
 
 def here(counted: Failed) -> list[str]:
     more = "+" * counted.is_at_least
-    return [f"{number(count)}{more}" for count in (counted.buried, counted.retrying)]
+    numbers = counted.buried, counted.retrying
+    return ["?" if counted == UNKNOWN else f"{number(count)}{more}" for count in numbers]
 
 
 def what(one: FailureGroup) -> str:

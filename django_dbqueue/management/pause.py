@@ -21,7 +21,7 @@ from ..operate.pausing import (
     resume_everything,
     still_paused,
 )
-from ..operate.recording import on, record_of
+from ..operate.recording import record_of
 from ..worker.served import Served, parse_served
 from .choosing import add_tables, name_of, refuse_patterns
 from .durations import duration
@@ -102,9 +102,8 @@ def note(user: Any, one: Served | str, said: str) -> None:
     if user is None:
         return
     what = f"{one.title}, queue {one.queue or ALL}" if isinstance(one, Served) else f"all on {one}"
-    place = on(one.using if isinstance(one, Served) else one)
-    text = f"{said}: {what}{place}; filters: none"
-    record_of(user, Queue, what, text)
+    text = f"{said[:1].upper()}{said[1:]}: {what}"
+    record_of(user, Queue, what, text, using=one.using if isinstance(one, Served) else one)
 
 
 def named(options: dict[str, Any]) -> list[Served | str]:

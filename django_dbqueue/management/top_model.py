@@ -21,7 +21,7 @@ from ..monitor.verdict import Verdict, verdict
 from ..monitor.worker_list import ListedWorker, request_stop
 from ..operate.acting import KICK, Progress
 from ..operate.pausing import pause, resume, still_paused
-from ..operate.recording import KEYS_NAMED_MAX, on, record, record_of
+from ..operate.recording import KEYS_NAMED_MAX, record, record_of
 from ..texts.wording import changed, number
 from ..worker.served import Served
 from .commands._text import in_use
@@ -187,9 +187,10 @@ def ask_pause(top: Top, item: Item) -> Question | str:
         else:
             resume(served)
             said = RESUMED[still_paused(served)] % {"what": shown}
-        text = f"{'Resumed' if paused else 'Paused'} {what}"
-        text += f"; dbqueue top{on(served.using)}; filters: none"
-        return unless(top.note(lambda user: record_of(user, Queue, what, text)), said)
+        text = f"{'Resumed' if paused else 'Paused'} {what}; dbqueue top"
+        using = served.using
+        unnoted = top.note(lambda user: record_of(user, Queue, what, text, using=using))
+        return unless(unnoted, said)
 
     question = _("Resume %(what)s?") if paused else _("Pause %(what)s?")
     return Question(question % {"what": shown}, do)
@@ -244,9 +245,10 @@ def ask_stop(top: Top, item: Item) -> Question | str:
 
     def do() -> str:
         [asked] = request_stop(item.uuid, item.database)
-        how = f"dbqueue top{on(item.database)}; filters: none"
-        text, key = f"Asked {asked.name} to stop; {how}", asked.uuid
-        unnoted = top.note(lambda user: record_of(user, Worker, asked.name, text, key=key))
+        text, key, using = f"Asked {asked.name} to stop; dbqueue top", asked.uuid, item.database
+        unnoted = top.note(
+            lambda user: record_of(user, Worker, asked.name, text, key=key, using=using)
+        )
         return unless(unnoted, _("%(name)s was asked to stop") % {"name": asked.name})
 
     question = _("Ask %(name)s to stop, once what it runs is finished?")

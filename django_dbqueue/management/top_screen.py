@@ -14,7 +14,7 @@ from rich.text import Text
 from ..monitor.failures import FailureGroup
 from ..monitor.overview import SHOWN, QueueOverview
 from ..monitor.verdict import Level
-from ..monitor.worker_list import ListedWorker
+from ..monitor.worker_list import ListedWorker, losses
 from ..states import Status
 from ..texts.wording import ago, duration, number, state_word, worker_state_word
 from .commands._log import printable
@@ -44,6 +44,8 @@ def screen(top: Top, height: int) -> Group:
         make(window(some, selected, count), selected)
         for make, some, count in zip(makers, lines, rows, strict=True)
     ]
+    if lost := losses(top.found.workers):
+        tables[0].title = f"{tables[0].title}. {lost}"
     return Group(head(top), *tables, running(top), foot(top))
 
 

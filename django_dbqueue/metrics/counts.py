@@ -5,20 +5,19 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from heapq import nlargest
 from itertools import islice
-from operator import itemgetter
 from typing import Any
 
 from ..lifecycle.backlog import heads_by_priority
 from ..lifecycle.execute import placeholders, rows
 from ..lifecycle.keys import HAS_KEY, PARKED
 from ..lifecycle.table import Table
+from ..models.failure import KINDS_MAX
 from ..states import PROMOTABLE, Status
 
 PRIORITIES_MAX = 100  # whose first job is looked at
 QUEUES_MAX = 100  # of a table, that are told apart
 FAILED_MAX = 20_000  # jobs with a failure that are counted together
 KIND_MAX = 1_000  # of one kind, where there are more
-KINDS_MAX = 100
 RETRYING = "SUM(CASE WHEN failed_at IS NULL THEN 1 ELSE 0 END)"
 BURIED_UNTIL = "SUM(CASE WHEN failed_at <= %s THEN 1 ELSE 0 END)"
 MOVING = (Status.CLAIMED, Status.DELAYED)
@@ -69,39 +68,74 @@ def due_by_queue(table: Table, most: int) -> dict[str, int]:
 @dataclass(frozen=True)
 class Failed:
     """The jobs of a table with one failure: those that are buried, and those that are tried again;
-    with ``is_at_least`` there are more of either that was counted to its bound."""
+    with ``is_at_least`` there may be more of either, and 0 is what nobody knows."""
 
     buried: int = 0
     retrying: int = 0
     is_at_least: bool = False
 
+    @property
+    def number(self) -> int:
+        return self.buried + self.retrying
 
-def failed_by_kind(table: Table, until: Any, queues: Sequence[str] = ()) -> dict[str, Failed]:
-    """The jobs that are here by the fingerprints of their failures, without those that were buried
-    after ``until``, which is as the database has it; of 100 kinds at most.
 
-    Exact, and of the kinds that have most, where there are no more than 20,000 of any queue; else
-    up to 1,000 of each kind.
+UNKNOWN = Failed(is_at_least=True)
+
+
+@dataclass(frozen=True)
+class FailedKinds:
+    """By the fingerprints of their failures, jobs that are here; ``shown`` are 200 kinds at most,
+    and with ``has_more`` others are here, too. What is not counted is not here if ``is_whole``."""
+
+    counted: dict[str, Failed]
+    shown: list[str]
+    has_more: bool
+    is_whole: bool
+
+    def of(self, kind: str) -> Failed:
+        return self.counted.get(kind, Failed() if self.is_whole else UNKNOWN)
+
+
+def failed_by_kind(
+    table: Table, until: Any, queues: Sequence[str] = (), lately: Sequence[str] = ()
+) -> FailedKinds:
+    """The jobs that are here by kind, without those that were buried after ``until``, which is as
+    the database has it; of the kinds that failed ``lately``, and of others with most jobs.
+
+    Exact where there are no more than 20,000 of any queue; else also up to 1,000 of each of 200
+    kinds, first of which come those of ``lately``.
     """
+    counted, is_whole = ({}, False) if queues else _count_together(table, until)
+    names: list[str] = []
+    if not is_whole:
+        found = [*lately, *islice(_kinds(table, next(reversed(counted), "")), KINDS_MAX + 1)]
+        names = [kind for kind in dict.fromkeys(found) if kind not in counted]
+    for kind in names[:KINDS_MAX]:
+        counted[kind] = count_kind(table, kind, until, KIND_MAX, queues)
+    here = {kind: one.number for kind, one in counted.items() if one != Failed()}
+    shown = [kind for kind in lately if kind in here]
+    others = nlargest(KINDS_MAX - len(shown), here.keys() - set(shown), key=here.__getitem__)
+    shown += others
+    has_more = len(names) > KINDS_MAX or len(here) > len(shown)
+    return FailedKinds(counted, shown, has_more, is_whole)
+
+
+def _count_together(table: Table, until: Any) -> tuple[dict[str, Failed], bool]:
+    """The kinds of the first 20,000 jobs by fingerprint, in that order; and whether these are
+    all. Else the last one of them may have others."""
     sql = (
         f"SELECT failure, {BURIED_UNTIL}, {RETRYING}, COUNT(*) FROM (SELECT failure, failed_at "
         f"FROM {table.name} WHERE failure IS NOT NULL ORDER BY failure LIMIT {FAILED_MAX + 1}) "
-        "AS capped GROUP BY failure"
+        "AS capped GROUP BY failure ORDER BY failure"
     )
-    found = [] if queues else rows(table.connection, sql, [until])
-    if not queues and sum(row[3] for row in found) <= FAILED_MAX:
-        found = nlargest(KINDS_MAX, found, key=itemgetter(3))
-        return {str(kind): Failed(int(buried), int(waits)) for kind, buried, waits, _ in found}
-    counted = {
-        kind: count_kind(table, kind, until, KIND_MAX, queues)
-        for kind in islice(_kinds(table), KINDS_MAX)
-    }
-    return {kind: one for kind, one in counted.items() if one != Failed()}
+    found = rows(table.connection, sql, [until])
+    is_whole = sum(row[3] for row in found) <= FAILED_MAX
+    known = found if is_whole else found[:-1]
+    return {str(kind): Failed(int(there), int(waits)) for kind, there, waits, _ in known}, is_whole
 
 
-def _kinds(table: Table) -> Iterator[str]:
-    """By hopping: there may be many rows of each."""
-    last = ""
+def _kinds(table: Table, last: str) -> Iterator[str]:
+    """Those after one, by hopping: there may be many rows of each."""
     while True:
         sql = f"SELECT failure FROM {table.name} WHERE failure > %s ORDER BY failure LIMIT 1"
         found = rows(table.connection, sql, [last])

@@ -2,7 +2,7 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import pairwise
@@ -17,14 +17,12 @@ from .recorder import this_minute
 # By name: how many points, and the minutes of each.
 CHARTED = {"hour": (60, 1), "day": (96, 15), "week": (84, 120)}
 LATELY = 5  # minutes by which a rate is told
-SHORTEST = 0.001  # seconds; where the first span begins on a logarithmic scale
 
 
 @dataclass(frozen=True)
 class Quantiles:
-    """Seconds that half, and 95 of 100, did not exceed; guessed within spans, so up to three times
-    too much or too little, and what is in the first one, up to 10 ms, by any factor. The last span
-    has no end: of what lies there its beginning is told."""
+    """Seconds that half, and 95 of 100, did not exceed: the end of the span in which that lies; of
+    the last span, which has none, infinity."""
 
     p50: float
     p95: float
@@ -177,13 +175,16 @@ def quantiles(counts: Sequence[int]) -> Quantiles | None:
     return Quantiles(_quantile(counts, 0.5), _quantile(counts, 0.95))
 
 
-def _quantile(counts: Iterable[int], share: float) -> float:
-    """Within its span as if the times were spread evenly on a logarithmic scale."""
-    known = list(counts)
-    wanted, begin = share * sum(known), SHORTEST
-    for count, end in zip(known, SPANS, strict=False):
-        if count and wanted <= count:
-            return begin * math.exp(math.log(end / begin) * wanted / count)
-        wanted -= count
-        begin = end
-    return begin
+def _quantile(counts: Sequence[int], share: float) -> float:
+    """The end of the span that holds it."""
+    wanted, below = share * sum(counts), 0
+    for count, end in zip(counts, SPANS, strict=False):
+        below += count
+        if below >= wanted:
+            return end
+    return math.inf
+
+
+def begin_of(end: float) -> float:
+    """Where the span begins that ends there."""
+    return max((one for one in SPANS if one < end), default=0.0)

@@ -6,6 +6,7 @@ from ..fields import DbNow, InstantField
 
 SHOWN_MAX = 100  # jobs of a child in the row, those that have run for the longest
 KEPT = 3600  # seconds that a stopped worker is shown
+SILENT = "no beat for"  # with which the reason begins of one that did not stop by itself
 
 
 class WorkerQuerySet(models.QuerySet["Worker"]):
@@ -28,6 +29,9 @@ class WorkerQuerySet(models.QuerySet["Worker"]):
     def sign_off(self, reason: str) -> int:
         """Stopped, for this reason; nothing is claimed by them any more."""
         return self.update(stopped_at=DbNow(), stop_reason=reason[:200], running={})
+
+    def sign_off_silent(self, worker_timeout: float) -> int:
+        return self.sign_off(f"{SILENT} {worker_timeout:g} s: taken for dead")
 
 
 class Worker(models.Model):

@@ -10,11 +10,10 @@ from django.db import DEFAULT_DB_ALIAS
 from django.db.models import Model
 
 from ..models.columns import JobColumns
-from ..operate.recording import DATABASE, DELETED
+from ..operate.recording import DATABASE, DELETED, FILTERS
 
 # Entries of the whole log that one look goes through: most of them may be of other models.
 LOOKED_THROUGH = 20_000
-FILTERS = "; filters: "
 
 
 @dataclass(frozen=True)
@@ -68,7 +67,7 @@ def activity(
 
 def without_filters(entry: Any) -> Any:
     """The entry, which is not saved, as all may read it who may see what it is about."""
-    said, is_ours, _filters = entry.change_message.partition(FILTERS)
+    said, is_ours, _filters = entry.change_message.rpartition(FILTERS)
     if is_ours:
         entry.change_message = said
     return entry
@@ -94,9 +93,11 @@ def of_ours(may_see: Callable[[type[Model]], bool] | None = None) -> dict[int, t
 def _recorded(entry: Any, models: dict[int, type[Model]]) -> RecordedAction:
     # Of what Django wrote itself, its words.
     text = entry.get_change_message() or str(entry.get_action_flag_display())
-    said, is_ours, filters = text.partition(FILTERS)
+    said, is_ours, filters = text.rpartition(FILTERS)
     database = ""
-    if is_ours:
+    if not is_ours:
+        said, filters = text, ""
+    else:
         found, named, place = said.rpartition(DATABASE)
         said, database = (found, place) if named else (place, DEFAULT_DB_ALIAS)
     return RecordedAction(

@@ -5,6 +5,7 @@ from typing import Any
 
 from ..conf import conf
 from ..metrics.due import STRETCH_MAX, DueJobs
+from ..metrics.time_series import Quantiles, begin_of
 from ..states import Status
 from .failures import FailureGroup
 from .glance import Glance
@@ -36,6 +37,7 @@ def document(seen: Glance, *, sees_workers: bool) -> dict[str, Any]:
         "other_queues": [one.as_dict() for one in found.others],
         "last_hour": {lane: _minutes(seen, lane) for lane in LANES},
         "failures": [_failure(one) for one in seen.failures.groups],
+        "more_failures": seen.failures.more_kinds,
         **(workers if sees_workers else dict.fromkeys(workers)),
         "due": {title: _due(jobs) for title, jobs in seen.due.items()},
         "problems": found.problems,
@@ -75,8 +77,8 @@ def _queue(one: QueueOverview) -> dict[str, Any]:
         "due_at_least": one.due_at_least,
         "oldest_seconds": one.oldest_seconds,
         "late_after_seconds": conf["LATE_AFTER"],
-        "waited_p95_seconds": one.waited and round(one.waited.p95, 4),
-        "ran_p95_seconds": one.ran and round(one.ran.p95, 4),
+        **_times("waited", one.waited),
+        **_times("ran", one.ran),
         "in_per_minute": one.hour.rate_in,
         "out_per_minute": one.hour.rate_out,
         "completed_last_hour": one.hour.completed,
@@ -90,6 +92,15 @@ def _queue(one: QueueOverview) -> dict[str, Any]:
         "workers": len(one.workers),
         "paused": pause is not None,
         "pause_reason": "" if pause is None else pause.pause_reason,
+    }
+
+
+def _times(name: str, times: Quantiles | None) -> dict[str, Any]:
+    """The end and the beginning of a span, of which the last has no end."""
+    found = None if times is None else times.p95
+    return {
+        f"{name}_p95_seconds": None if found is None or isinf(found) else found,
+        f"{name}_p95_above_seconds": None if found is None else begin_of(found),
     }
 
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured
-from django.db.models import F, Max, Sum
+from django.db.models import F, Max, Q, Sum
 from django.db.utils import Error
 
 from ..exceptions import first_line
@@ -16,8 +16,8 @@ from ..lifecycle.errors import entries
 from ..lifecycle.failures import Failure, failure_of
 from ..lifecycle.limiter import base_of
 from ..lifecycle.table import Table, table_of
-from ..metrics.counts import Failed, count_kind, failed_by_kind
-from ..metrics.failures import start_of
+from ..metrics.counts import UNKNOWN, Failed, count_kind, failed_by_kind
+from ..metrics.failures import UNTOLD, start_of
 from ..metrics.recorder import this_minute
 from ..models import FailureCount, FailureKind
 from ..models.failure import KINDS_MAX, MINUTES, OTHER
@@ -28,6 +28,7 @@ from ..worker.served import Served, all_served
 
 HOUR, DAY = 60, 24 * 60  # minutes
 POINTS = 48  # of a sparkline, over a day
+POINT = DAY // POINTS
 EXACT_MAX = 100_000  # jobs of one kind that are counted for one who is about to retry them
 
 
@@ -58,10 +59,12 @@ class FailureGroup:
 @dataclass
 class Failures:
     """The groups, those first of which most wait for somebody; ``shown_at`` is the moment up to
-    which buried jobs are counted, by database; ``problems``: what could not be asked, and why."""
+    which buried jobs are counted, by database; ``more_kinds``: the tables that hold jobs of kinds
+    which are left out; ``problems``: what could not be asked, and why."""
 
     groups: list[FailureGroup] = field(default_factory=list)
     shown_at: dict[str, datetime] = field(default_factory=dict)
+    more_kinds: list[str] = field(default_factory=list)
     problems: dict[str, str] = field(default_factory=dict)
 
 
@@ -80,7 +83,9 @@ def failures(
         try:
             if served.using not in looks:
                 looks[served.using] = look(served)
-            found.groups += groups_of(served, looks[served.using], wanted, minutes)
+            groups, has_more = groups_of(served, looks[served.using], wanted, minutes)
+            found.groups += groups
+            found.more_kinds += [served.title] if has_more else []
         except (Error, ImproperlyConfigured, ImportError) as error:  # the last two: no driver
             found.problems[served.title] = first_line(error)
             if served.using not in looks:
@@ -93,28 +98,38 @@ def failures(
 @dataclass(frozen=True)
 class Look:
     """At a database: until which moment, in which minute, and what was counted by then of each
-    table: fingerprint, queue, half hour, attempts, and the last minute of these."""
+    table: fingerprint, queue, half hour, attempts, those of the last hour, and the minute in which
+    the last five minutes of these begin."""
 
     until: datetime
     minute: int
-    counts: dict[str, list[tuple[str, str, int, int, int]]]
+    counts: dict[str, list[tuple[str, str, int, int, int, int]]]
 
 
 def look(served: Served) -> Look:
     """At the database of a table."""
     until, minute = clock(served), this_minute(served.using)
-    first = start_of(minute) - (DAY - MINUTES)
-    counted = FailureCount.objects.using(served.using).filter(minute__gte=first)
+    counted = FailureCount.objects.using(served.using).filter(minute__gte=begin_of(DAY, minute))
+    # The last half hour ends with the present five minutes; the first one has a rest before it.
+    before = start_of(minute) + MINUTES - DAY - POINT
     # A comparison of the rest of the division, which every database knows.
-    half_hour = F("minute") - (F("minute") - first) % (DAY // POINTS)
+    half_hour = F("minute") - (F("minute") - before) % POINT
     by = counted.values("job_table", "fingerprint", "queue", half_hour=half_hour).order_by()
-    summed: Any = by.annotate(sum=Sum("failed"), last=Max("minute"))
-    columns = "job_table", "fingerprint", "queue", "half_hour", "sum", "last"
+    of_hour = Sum("failed", filter=Q(minute__gte=begin_of(HOUR, minute)), default=0)
+    summed: Any = by.annotate(sum=Sum("failed"), of_hour=of_hour, last=Max("minute"))
+    columns = "job_table", "fingerprint", "queue", "half_hour", "sum", "of_hour", "last"
     counts = defaultdict(list)
-    for job_table, fingerprint, queue, start, failed, last in summed.values_list(*columns):
-        point = (int(start) - first) * POINTS // DAY
-        counts[job_table].append((fingerprint, queue, point, int(failed), int(last)))
+    for job_table, fingerprint, queue, start, *numbers in summed.values_list(*columns):
+        point = max(0, (int(start) - before) // POINT - 1)
+        failed, lately, last = map(int, numbers)
+        counts[job_table].append((fingerprint, queue, point, failed, lately, last))
     return Look(until, minute, counts)
+
+
+def begin_of(minutes: int, minute: int) -> int:
+    """Where the first of the five minutes begin that reach into the last so many: up to five more
+    are counted, and none less."""
+    return start_of(minute - minutes)
 
 
 def clock(served: Served) -> datetime:
@@ -124,23 +139,28 @@ def clock(served: Served) -> datetime:
 
 def groups_of(
     served: Served, seen: Look, queues: Sequence[str], minutes: int | None = None
-) -> list[FailureGroup]:
-    """Those of one table; what nobody can tell apart is one group."""
+) -> tuple[list[FailureGroup], bool]:
+    """Those of one table, and whether it has jobs of kinds that are left out; what nobody can tell
+    apart is one group."""
     table, queues = table_of(served.model, served.using), _with_lanes(served, seen, queues)
-    here = failed_by_kind(table, stored(table, seen.until), queues)
     counted = _counted(served, seen, queues, DAY if minutes is None else minutes)
-    wanted = {*counted, *([] if minutes is not None else here)}
+    lately = sorted(counted.keys() - {OTHER}, key=lambda name: (-counted[name].day, name))
+    here = failed_by_kind(table, stored(table, seen.until), queues, lately)
+    is_all = minutes is None
+    wanted = {*counted, *(here.shown if is_all else [])}
     kinds = _kinds(table, wanted) if wanted else {}
     groups: dict[str, FailureGroup] = {}
     for fingerprint in sorted(wanted):
         kind = kinds.get(fingerprint)
-        failure = Failure(OTHER, "", "", "") if kind is None else kind.failure
-        group = groups.setdefault(failure.fingerprint, FailureGroup(served, failure))
+        failure = UNTOLD if kind is None else kind.failure
+        # How many jobs of other kinds there are is not known: some have groups of their own.
+        fresh = FailureGroup(served, failure, here=UNKNOWN)
+        group = groups.setdefault(failure.fingerprint, fresh)
         counted.get(fingerprint, Counted()).add_to(group)
         if kind is not None:
-            group.here = here.get(fingerprint, Failed())
+            group.here = here.of(fingerprint)
             group.first_seen, group.last_seen = kind.first_seen, kind.last_seen
-    return list(groups.values())
+    return list(groups.values()), is_all and here.has_more
 
 
 def _with_lanes(served: Served, seen: Look, queues: Sequence[str]) -> Sequence[str]:
@@ -198,15 +218,16 @@ def _counted(
     """By fingerprint, of those that failed within so many minutes."""
     found: dict[str, Counted] = defaultdict(Counted)
     lately: set[str] = set()
-    for fingerprint, queue, point, failed, last in seen.counts.get(served.job_table, ()):
+    begin = begin_of(minutes, seen.minute)
+    for fingerprint, queue, point, failed, of_hour, last in seen.counts.get(served.job_table, ()):
         if queues and queue not in queues:
             continue
         one = found[fingerprint]
         one.day += failed
-        one.hour += failed if point >= POINTS - HOUR * POINTS // DAY else 0
+        one.hour += of_hour
         one.per_point[point] += failed
         one.queues.add(queue)
-        if start_of(seen.minute) - last < minutes:
+        if last >= begin:
             lately.add(fingerprint)
     return {name: one for name, one in found.items() if name in lately}
 

@@ -8,6 +8,7 @@ from django.apps import apps
 from django.db import connections
 from django.db.models import FloatField
 from django.db.models.expressions import RawSQL
+from django.utils.translation import gettext as _
 
 from ..conf import conf
 from ..conf.queue_order import matches
@@ -16,6 +17,7 @@ from ..exceptions import Told, gettext_noop
 from ..fields import DbNow
 from ..lifecycle.limiter import base_of
 from ..models import Worker
+from ..models.worker import SILENT
 from ..worker.served import all_served
 from .worker_pool import WorkerPool, pool_of
 
@@ -71,6 +73,11 @@ class ListedWorker:
     def lives(self) -> bool:
         return self.state not in DEAD
 
+    @property
+    def is_lost(self) -> bool:
+        """It did not stop by itself, so that it may not have written what it did last."""
+        return self.state == "silent" or self.reason.startswith(SILENT)
+
     def takes(self, job_table: str, queue: str) -> bool:
         """Whether it serves a queue; what it was told to leave out is not known."""
         names = _with_base(job_table, queue)
@@ -104,6 +111,13 @@ def list_workers(using: str | None = None) -> list[ListedWorker]:
         for worker in with_ages(Worker.objects.using(alias))
     ]
     return sorted(found, key=lambda worker: (not worker.lives, worker.name, worker.database))
+
+
+def losses(workers: Iterable[ListedWorker]) -> str:
+    """What is to be said next to figures, where a worker was lost within the hour; else ''."""
+    if not any(one.is_lost for one in workers):
+        return ""
+    return _("A worker was lost: what it did in its last seconds is not in these figures.")
 
 
 def without_names(text: str, workers: Iterable[ListedWorker]) -> str:

@@ -286,6 +286,9 @@ def _of_failure(queryset: QuerySet[Any], status: Status | None) -> Keyset:
         return Keyset(buried, BY_FAILURE, scanned_of_failure(buried))
     if status is not None:
         return keyset_of_retried(queryset)
-    has_bounds = any(is_bound(leaf, BY_FAILURE) for leaf in leaves_of(queryset.query.where))
+    leaves = list(leaves_of(queryset.query.where))
+    if any(column_of(leaf) == "failed_at" and leaf.lookup_name == "isnull" for leaf in leaves):
+        return keyset_of_retried(queryset)
+    has_bounds = any(is_bound(leaf, BY_FAILURE) for leaf in leaves)
     undated = None if has_bounds else without_time(queryset.db)
     return Keyset(queryset, BY_FAILURE, scanned_of_failure(queryset), undated=undated)

@@ -11,7 +11,8 @@ from django.utils.translation import override
 
 CHANGED, DELETED = 2, 3  # as the log's ``action_flag`` has it
 KEYS_NAMED_MAX = 20
-DATABASE = "; database: "
+# By which an entry is read again: in what people write there is neither.
+DATABASE, FILTERS = "; database: ", "; filters: "
 
 
 def record(
@@ -31,11 +32,12 @@ def record(
         return
     one = rows[0] if rows and number == 1 else None
     keys = "" if one or not rows else named(rows, number)
-    place = on(rows[0]._state.db) if rows else ""
-    text = f"{said}; rows: {number:,}{keys}{place}; filters: {filters or 'none'}"
+    using = rows[0]._state.db if rows else None
+    text = f"{said}; rows: {number:,}{keys}"
     with override(None):  # the log is English in every language
         about = f"{number:,} {model._meta.verbose_name_plural}" if one is None else str(one)
-    record_of(user, model, about, text, flag, None if one is None else one.pk)
+    key = None if one is None else one.pk
+    record_of(user, model, about, text, flag, key, using=using, filters=filters)
 
 
 def named(rows: Sequence[Model], number: int) -> str:
@@ -43,13 +45,28 @@ def named(rows: Sequence[Model], number: int) -> str:
     return f" ({', '.join(keys)}{', ..' if number > len(keys) else ''})"
 
 
-def on(alias: str | None) -> str:
-    """What an entry says of the database of its rows: the log has no column for it."""
-    return "" if alias in {None, DEFAULT_DB_ALIAS} else f"{DATABASE}{alias}"
+def message(said: str, using: str | None = None, filters: str = "") -> str:
+    """What an entry says, with the database of its rows: the log has no column for it."""
+    place = "" if using in {None, DEFAULT_DB_ALIAS} else f"{DATABASE}{using}"
+    return f"{_unmarked(said)}{place}{FILTERS}{_unmarked(filters) or 'none'}"
+
+
+def _unmarked(text: str) -> str:
+    for mark in (DATABASE, FILTERS):
+        text = text.replace(mark, mark.replace(";", ","))
+    return text
 
 
 def record_of(
-    user: Any, model: type[Model], about: str, text: str, flag: int = CHANGED, key: Any = None
+    user: Any,
+    model: type[Model],
+    about: str,
+    said: str,
+    flag: int = CHANGED,
+    key: Any = None,
+    *,
+    using: str | None = None,
+    filters: str = "",
 ) -> Any:
     """An entry about a row, or about many; it is given back, to be written once more."""
     kinds: Any = apps.get_model("contenttypes", "ContentType")._default_manager
@@ -60,5 +77,5 @@ def record_of(
         object_id=key,
         object_repr=about.strip()[:200],
         action_flag=flag,
-        change_message=text,
+        change_message=message(said, using, filters),
     )

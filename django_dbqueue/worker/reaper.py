@@ -222,9 +222,8 @@ class Reaper:
         if locked or (is_left and self._leave_to_others(worker, missing)):
             return
         if worker.uuid in self.silent(alias):
-            Worker.objects.using(alias).filter(pk=worker.pk).sign_off(
-                f"no beat for {self.worker_timeout:g} s: taken for dead"
-            )
+            row = Worker.objects.using(alias).filter(pk=worker.pk)
+            row.sign_off_silent(self.worker_timeout)
         message = "worker %s is gone; jobs that run again elsewhere: %d"
         log_event(logging.WARNING, "worker.gone", message, worker, count, worker=worker.uuid[:8])
 

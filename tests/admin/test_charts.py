@@ -19,7 +19,6 @@ from django_dbqueue.demo_data.history import write_history
 from django_dbqueue.metrics.recorder import this_minute
 from django_dbqueue.metrics.time_series import (
     CHARTED,
-    SHORTEST,
     Point,
     Quantiles,
     history,
@@ -89,20 +88,18 @@ def test_the_last_hour_tells_rates_by_its_last_five_minutes():
 
 @settings(max_examples=100, deadline=None, derandomize=True)
 @given(st.lists(st.integers(0, 10**6), min_size=len(SPANS) + 1, max_size=len(SPANS) + 1))
-def test_a_quantile_lies_within_the_span_that_holds_it(counts):
+def test_a_quantile_is_the_end_of_the_span_that_holds_it(counts):
     found = quantiles(counts)
     if not sum(counts):
         assert found is None
         return
     assert found.p50 <= found.p95
-    ends = [SHORTEST, *SPANS, math.inf]
     for share, value in ((0.5, found.p50), (0.95, found.p95)):
         below = 0
-        for n, count in enumerate(counts):
+        for end, count in zip((*SPANS, math.inf), counts, strict=True):
             below += count
             if below >= share * sum(counts):
-                assert ends[n] <= value * 1.0000001
-                assert value <= ends[n + 1] * 1.0000001
+                assert value == end
                 break
 
 
@@ -142,21 +139,31 @@ NIGHT = datetime(2026, 3, 29, 0, 30, tzinfo=UTC)
 
 
 def test_each_chart_says_in_words_what_it_shows():
-    slow = Point(NIGHT, 0, waited=Quantiles(9, 4000))
-    point = Point(NIGHT, 1200, 3, 1, 40, 90, Quantiles(0.004, 1.52), Quantiles(0.2, 70))
+    slow = Point(NIGHT, 0, waited=Quantiles(10, math.inf))
+    point = Point(NIGHT, 1200, 3, 1, 40, 90, Quantiles(0.01, 3), Quantiles(0.3, 3600))
     throughput, failures, waited, ran, backlog = charts([slow, point], "hour")
     assert throughput.text == "1,200 jobs completed, 600 a minute."
     assert failures.text == "3 attempts failed (< 1 % of all), 1 job buried."
     assert waited.text == (
-        "At 00:30: half under 10 ms, 95 of 100 under 1.5 s. Slowest at 00:30: 95 of 100 over 1 h."
+        "At 00:30: half under 10 ms, 95 of 100 under 3 s. Slowest at 00:30: 95 of 100 over 1 h."
     )
-    assert ran.text == "At 00:30: half under 200 ms, 95 of 100 under 70 s."
+    assert ran.text == "At 00:30: half under 300 ms, 95 of 100 under 1 h."
     assert backlog.text == "40 jobs at the last count, 90 at most."
     rare = charts([Point(NIGHT, 1), *[Point(NIGHT)] * 59], "hour")
     assert rare[0].text == "1 job completed, 1 an hour."
     assert [one.kind for one in failures.legend] == ["buried", "failed"]
     assert [list(one.values) for one in failures.legend] == [[0, 1], [0, 2]]
     assert all("Nothing is known" in one.text for one in charts([Point(NIGHT)], "week")[2:])
+
+
+def test_what_is_told_as_a_bound_is_one(browser):
+    """All ran for 2.95 seconds, and waited for two hours."""
+    minute(1, completed=100, ran_5=100, waited_12=100)
+    page = browser.get("/admin/dbqueue/queue/").content.decode()
+    assert re.findall(r"(?:under|over) [^<]*", page) == ["over 1 h", "under 3 s"]
+    charts_page = browser.get("/admin/dbqueue/queue/charts/?table=queueapp.note").content.decode()
+    assert "half under 3 s, 95 of 100 under 3 s" in charts_page
+    assert "half over 1 h, 95 of 100 over 1 h" in charts_page
 
 
 def test_no_number_is_too_long_for_the_edge_of_a_chart():

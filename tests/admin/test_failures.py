@@ -8,12 +8,13 @@ from django.contrib.admin.models import LogEntry
 from django.db.models import F, QuerySet
 
 from django_dbqueue.admin import JobAdmin, matching
+from django_dbqueue.metrics import counts
 from django_dbqueue.operate import keyset as pagination
 from django_dbqueue.operate import walking
 from django_dbqueue.states import Status
 from tests.kit.admin_lists import START, confirm_all, fill, step, walk
-from tests.kit.failures import NO_PAPER, count, failed, kind, retrying
-from tests.kit.jobs import fresh
+from tests.kit.failures import NO_PAPER, count, failed, kind, look, retrying
+from tests.kit.jobs import fresh, overwrite
 from tests.kit.overview import CANARY, OVERVIEW, text_of
 from tests.queueapp.models import ArchivedKept, Note
 
@@ -43,9 +44,28 @@ def test_a_kind_is_shown_with_its_counts_and_leads_to_its_jobs(browser):
         assert shown in text
     links = [unescape(one) for one in re.findall(r'href="([^"]*failure=[^"]*)"', text)]
     lists = {link: keys_in(text_of(browser.get(link))) for link in links}
-    query = f"{NOTES}?failure={kind().fingerprint}&state="
-    assert lists[f"{query}4"] == [jobs[1].pk, jobs[0].pk]
-    assert lists[f"{query}3"] == [waits.pk]
+    query = f"{NOTES}?failure={kind().fingerprint}&"
+    assert lists[f"{query}state=4"] == [jobs[1].pk, jobs[0].pk]
+    assert lists[f"{query}retrying=1"] == [waits.pk]
+
+
+@pytest.mark.each_database
+def test_those_that_retry_are_listed_also_once_they_are_ready_and_while_they_run(browser):
+    failed()
+    overwrite(Note.objects.create(), failure=kind(NO_PAPER).fingerprint)
+    jobs = [retrying() for _ in range(3)]
+    for job, status in zip(jobs, (Status.READY, Status.CLAIMED, Status.DELAYED), strict=True):
+        overwrite(job, status=status)
+    [group] = [one for one in look().groups if one.failure == kind()]
+    assert group.here.retrying == 3
+    url = f"{NOTES}?failure={kind().fingerprint}&retrying=1"
+    assert url in unescape(text_of(browser.get(FAILURES)))
+    text = text_of(browser.get(url))
+    assert keys_in(text) == [job.pk for job in reversed(jobs)]
+    assert "<p>3 notes</p>" in text
+    assert keys_in(text_of(browser.get(f"{url}&state=0"))) == [jobs[0].pk]
+    assert keys_in(text_of(browser.get(f"{url}&state=4"))) == []
+    assert keys_in(text_of(browser.get(f"{url}&queue=none"))) == []
 
 
 def test_the_tabs_of_a_list_count_the_jobs_with_the_failure(browser):
@@ -64,6 +84,18 @@ def test_the_tabs_of_a_list_count_the_jobs_with_the_failure(browser):
         "done": "0",
         "all": "4",
     }
+
+
+def test_kinds_that_are_left_out_and_jobs_that_were_not_counted_are_no_zeros(browser, monkeypatch):
+    monkeypatch.setattr(counts, "KINDS_MAX", 1)
+    monkeypatch.setattr(counts, "FAILED_MAX", 1)
+    for error in (NO_PAPER, NO_PAPER, OSError("ape"), OSError("bee")):
+        failed(error)
+        count(1, error)
+    text = text_of(browser.get(FAILURES))
+    assert "See ? failed jobs" in text
+    assert ">0<" not in "".join(re.findall(r'<td[^>]*data-label="Failed".*?</td>', text))
+    assert "queueapp.note has jobs with other kinds of failures, too" in text
 
 
 @pytest.mark.each_database

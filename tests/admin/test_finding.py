@@ -12,6 +12,7 @@ from django_dbqueue.metrics.failures import start_of
 from django_dbqueue.models import FailureKind, Worker
 from django_dbqueue.operate import walking
 from tests.kit.admin_lists import NOTES, text_of
+from tests.kit.failures import count
 from tests.queueapp.models import ArchivedKept, Kept, Note
 
 pytestmark = [pytest.mark.usefixtures("db_rows"), pytest.mark.each_database]
@@ -82,6 +83,35 @@ def test_a_failure_is_found_by_a_part_of_it(browser, term):
     [(url, text)] = hits(browser, term).items()
     assert url == f"{NOTES}?failure={'f' * 16}"
     assert text == "shop.errors.OutOfStock: no mugs are left of colour (value)"
+
+
+ORDER = OSError("order 4711 of 'anna' (anna@x.example) was not found")
+
+
+@pytest.mark.parametrize(
+    "term",
+    [
+        str(ORDER),
+        f"OSError: {ORDER}",
+        f"builtins.OSError: {ORDER}",
+        "oserror: ORDER 12 of 'bob'",
+        "order 4711 of 'anna'",
+        "order # of '..'",
+        "OSError: was not",
+    ],
+)
+def test_a_failure_is_found_by_its_error_as_the_page_of_a_job_shows_it(browser, term):
+    count(1, ORDER)
+    count(1, OSError("disk 3 is full"))
+    count(1, ValueError("order 4711 of 'anna' was lost"))
+    found = {text for text in hits(browser, term).values() if "OSError" in text}
+    assert found == {"builtins.OSError: order # of '..' (<address>) was not found"}
+
+
+@pytest.mark.parametrize("term", ["4711", "'anna'", "7, 8", "ValueError: order", "x: order"])
+def test_values_alone_are_in_no_failure(browser, term):
+    count(1, ORDER)
+    assert hits(browser, term) == {}
 
 
 @pytest.mark.parametrize("term", ["mug-1", "4711", "night", f"{7:032}", f"{7:032}.12-3", "0" * 8])

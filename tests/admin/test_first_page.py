@@ -79,6 +79,16 @@ def test_the_strip_names_the_queues_and_the_figures(browser):
     assert "style=" not in strip
 
 
+def test_figures_say_that_the_last_seconds_of_a_killed_worker_are_not_in_them(browser):
+    minute(3, completed=90)
+    count(1)
+    text = page(browser)
+    for name in ("strip", "queues", "failures"):
+        assert "killed" in part(text, name), name
+    for url in ("failures/", f"charts/?table={NOTE}"):
+        assert "killed" in text_of(browser.get(f"{OVERVIEW}{url}"))
+
+
 def test_what_runs_is_shown_with_its_time_and_only_to_those_who_may_see_workers(browser, people):
     job = claimed(queue="letters")
     one = {"job": f"{NOTE} {job.pk}", "seconds": 30.0, "limit": 60.0}

@@ -6,6 +6,9 @@ import pytest
 from django.core.management import CommandError
 
 from django_dbqueue.management.failures import HEAD
+from django_dbqueue.metrics.failures import start_of
+from django_dbqueue.metrics.recorder import this_minute
+from django_dbqueue.monitor import failures as monitor
 from django_dbqueue.states import Status
 from tests.kit.command_line import as_json, dbqueue, refused
 from tests.kit.failures import NO_PAPER, count, failed, kind, retrying
@@ -61,7 +64,7 @@ def test_json_has_the_shape_that_is_documented():
     count(3, queue="other")
     failed(queue="other")
     found = as_json("failures", "queueapp.note")
-    assert found.keys() == {"version", "failures", "shown_at", "problems"}
+    assert found.keys() == {"version", "failures", "more_kinds", "shown_at", "problems"}
     assert (found["version"], found["problems"], [*found["shown_at"]]) == (1, {}, ["default"])
     [one] = found["failures"]
     assert one.keys() == SHAPE
@@ -78,6 +81,14 @@ def test_a_queue_and_a_time_leave_out_the_others():
     assert as_json("failures", "--queue", "other", "--since", "24h")["failures"] == [one]
     assert as_json("failures", "queueapp.note:default", "--since", "1h")["failures"] == []
     assert "at most 24h" in refused("failures", "--since", "2d")
+
+
+def test_a_time_of_some_seconds_more_is_not_cut_to_minutes(monkeypatch):
+    now = start_of(this_minute("default")) + 4
+    monkeypatch.setattr(monitor, "this_minute", lambda _alias: now)
+    count(1, ago=this_minute("default") - (now - 10))
+    assert as_json("failures", "--since", "9m")["failures"] == []
+    assert len(as_json("failures", "--since", "9m15s")["failures"]) == 1
 
 
 def test_a_failure_says_which_jobs_are_meant():

@@ -4,18 +4,24 @@ import json
 import signal
 import sys
 from datetime import timedelta
+from io import StringIO
 from typing import Any
 
 import pytest
 from django.db.models import QuerySet
 from django.utils import timezone
+from rich.console import Console
 
 from django_dbqueue.fields import DbNow
 from django_dbqueue.management import colours
 from django_dbqueue.management.colours import is_coloured
 from django_dbqueue.management.status import show
+from django_dbqueue.management.top_model import Top
+from django_dbqueue.management.top_screen import screen
 from django_dbqueue.metrics import numbers
+from django_dbqueue.models import Worker
 from django_dbqueue.states import Status
+from django_dbqueue.worker.served import parse_served
 from tests.kit.command_line import as_json, dbqueue, fails, status
 from tests.kit.failures import NO_PAPER, count, failed
 from tests.kit.jobs import done, overwrite
@@ -190,6 +196,29 @@ def test_the_next_look_connects_anew_where_the_connection_was_lost(capsys):
     assert "'default' cannot be asked" in capsys.readouterr().out
     show(options)
     assert capsys.readouterr().out.startswith("All is well")
+
+
+@pytest.mark.parametrize("is_signed_off", [False, True])
+def test_figures_without_the_last_seconds_of_a_lost_worker_say_so(is_signed_off):
+    lost = "A worker was lost: what it did in its last seconds is not in these figures."
+    worker = a_worker()
+    a_worker(stopped_at=DbNow(), stop_reason="SIGTERM")
+    top = Top(parse_served([]), None)
+    top.look()
+    assert lost not in status()
+    assert lost not in seen_on(top)
+    Worker.objects.filter(pk=worker.pk).update(beat_at=DbNow(plus=-300))
+    if is_signed_off:
+        Worker.objects.filter(pk=worker.pk).sign_off_silent(30)
+    top.look()
+    assert lost in (status() if is_signed_off else fails(1, "status")[0]).splitlines()
+    assert lost in seen_on(top)
+
+
+def seen_on(top):
+    shown = StringIO()
+    Console(width=200, file=shown).print(screen(top, 50))
+    return shown.getvalue()
 
 
 def test_queues_that_a_worker_serves_are_all_well():

@@ -250,7 +250,7 @@ def test_what_was_done_is_told_where_it_cannot_be_recorded(anna, monkeypatch):
     Note.objects.create()
     top = a_top(anna.pk)
 
-    def broken(*_):
+    def broken(*_, **__):
         raise OperationalError("the log is gone")
 
     monkeypatch.setattr("django_dbqueue.management.top_model.record_of", broken)

@@ -9,7 +9,7 @@ from django.test.utils import CaptureQueriesContext
 from django_dbqueue.lifecycle.claim_end import RetryDecision
 from django_dbqueue.lifecycle.failures import Failure
 from django_dbqueue.lifecycle.table import table_of
-from django_dbqueue.metrics import recorder
+from django_dbqueue.metrics import failures, recorder
 from django_dbqueue.metrics.failures import start_of
 from django_dbqueue.metrics.recorder import Recorder, add, this_minute
 from django_dbqueue.metrics.roll_up import prune
@@ -18,6 +18,7 @@ from django_dbqueue.models.failure import COUNTS_MAX, KINDS_MAX, OTHER
 from django_dbqueue.models.minute import KEPT
 from django_dbqueue.states import Status
 from django_dbqueue.testing import virtual_clock
+from tests.kit.failures import failed
 from tests.kit.inline_worker import drain
 from tests.queueapp.models import Note
 
@@ -125,6 +126,24 @@ def test_a_process_tells_a_bounded_number_apart():
     ours.write()
     assert len(added_up("fingerprint")) <= recorder.KINDS_MAX + 1
     assert sum(n for _, n in added_up("fingerprint")) == 2000
+
+
+def test_a_kind_of_which_there_are_jobs_is_pruned_last(monkeypatch):
+    minute = this_minute("default")
+    job = failed()
+    FailureKind.objects.all().delete()
+    seen = {"exception": "E", "first_seen": minute - 2 * KEPT, "last_seen": minute - 2 * KEPT}
+    for name, table in {job.failure: NOTE, "none": NOTE, "gone": "of_no_model"}.items():
+        FailureKind.objects.create(job_table=table, fingerprint=name, **seen)
+    assert prune("default") == 2
+    assert FailureKind.objects.get().fingerprint == job.failure
+    # Where there is no room it makes way: what fails now has to be told apart.
+    monkeypatch.setattr(failures, "KINDS_MAX", 2)
+    FailureKind.objects.create(job_table=NOTE, fingerprint="none", **seen)
+    for number, kept in enumerate([{job.failure}, set()]):
+        add(("default", NOTE, "default"), {"failed": 1}, kinds(number, 1))
+        names = set(FailureKind.objects.values_list("fingerprint", flat=True))
+        assert names == kept | {f"{n:012x}" for n in range(number + 1)}
 
 
 def test_old_ones_are_pruned_as_minutes_are():

@@ -8,7 +8,8 @@ from django.contrib.contenttypes.models import ContentType
 from django_dbqueue.mail.models import Email
 from django_dbqueue.models import Queue
 from django_dbqueue.monitor import activity as module
-from django_dbqueue.monitor.activity import activity
+from django_dbqueue.monitor.activity import activity, without_filters
+from django_dbqueue.operate.recording import record, record_of
 from tests.queueapp.models import Note
 
 pytestmark = pytest.mark.usefixtures("db_rows")
@@ -75,3 +76,24 @@ def test_a_look_goes_through_so_many_entries_of_the_log_and_says_where_it_stoppe
     assert page.found == []
     assert [one.said for one in activity(before=page.before).found] == ["old"]
     assert activity(before=page.before).before is None
+
+
+ODD = "deploy; filters: nothing; database: mars"
+
+
+@pytest.mark.parametrize("odd", [ODD, "; filters: a; filters: b", "; database: x; filters: y"])
+def test_what_somebody_writes_is_not_read_as_what_we_wrote(anna, odd):
+    """A reason, the name of a queue, a search."""
+    note = Note.objects.create()
+    record(anna.pk, Note, [note], f"Paused it: {odd}", filters=f"q={odd}")
+    record_of(anna.pk, Queue, odd, f"Paused {odd}", using="mars")
+    several, one = activity().found
+    assert (several.database, several.filters) == ("mars", "")
+    assert several.said.count("filters") == odd.count("filters")
+    assert (one.database, one.filters.startswith("q=")) == ("default", True)
+    assert one.said.startswith("Paused it: ")
+    assert one.said.endswith("; rows: 1")
+    assert one.filters.count("filters") == odd.count("filters")
+    hidden = [without_filters(entry).change_message for entry in LogEntry.objects.all()]
+    assert not any("q=" in said for said in hidden)
+    assert all(said.count("filters") == odd.count("filters") for said in hidden)

@@ -1,13 +1,16 @@
 """What failed, kind by kind: counted, and acted on as it was counted."""
 
 import pytest
+from django.db.models import F
 
 from django_dbqueue.mail.models import Email
-from django_dbqueue.metrics import counts
-from django_dbqueue.metrics.counts import Failed
-from django_dbqueue.metrics.recorder import add
+from django_dbqueue.metrics import counts, recorder
+from django_dbqueue.metrics.counts import UNKNOWN, Failed
+from django_dbqueue.metrics.failures import rows_of, start_of
+from django_dbqueue.metrics.recorder import add, this_minute
 from django_dbqueue.models import FailureCount
 from django_dbqueue.models.failure import OTHER
+from django_dbqueue.monitor import failures as page
 from django_dbqueue.monitor.failures import choice_of, failures, one_group
 from django_dbqueue.operate.acting import KICK, Progress
 from django_dbqueue.states import Status
@@ -63,7 +66,28 @@ def test_what_found_no_room_is_one_group():
     count(1)
     FailureCount.objects.update(fingerprint=OTHER)
     [group] = look().groups
-    assert (group.is_other, group.day, group.here) == (True, 1, Failed())
+    assert (group.is_other, group.day, group.here) == (True, 1, UNKNOWN)
+
+
+@pytest.mark.parametrize("into", range(5), ids="{} minutes into the five".format)
+def test_a_time_has_all_that_failed_within_it(monkeypatch, into):
+    """And at the most what failed in the five minutes before: these are counted together."""
+    now = start_of(this_minute("default")) + into
+    monkeypatch.setattr(recorder, "this_minute", lambda _alias: now)
+    monkeypatch.setattr(page, "this_minute", lambda _alias: now)
+    for ago in (1, 3, 7, 30, 57, 60, 24 * 60):
+        FailureCount.objects.all().delete()
+        count_at(now - ago)
+        [group] = look(minutes=ago).groups
+        assert (group.hour, group.day, sum(group.per_point)) == (ago <= 60, 1, 1)
+        FailureCount.objects.all().delete()
+        count_at(now - ago - 5)
+        assert look(minutes=ago).groups == []
+
+
+def count_at(minute):
+    for rows, its in rows_of("default", Note._meta.db_table, "default", minute, {kind(): 1}):
+        rows.update(failed=F("failed") + its)
 
 
 def test_a_time_and_a_queue_leave_out_the_others():
@@ -113,7 +137,7 @@ def test_where_there_are_many_each_kind_is_counted_to_a_bound(monkeypatch):
         for _ in range(3):
             failed(error)
     retrying(NO_PAPER)
-    monkeypatch.setattr(counts, "FAILED_MAX", 6)
+    monkeypatch.setattr(counts, "FAILED_MAX", 2)
     monkeypatch.setattr(counts, "KIND_MAX", 2)
     found = look()
     assert {one.here for one in found.groups} == {Failed(2, 0, True), Failed(2, 1, True)}
@@ -140,6 +164,64 @@ def test_of_very_many_kinds_those_are_told_of_which_most_are_here(monkeypatch):
     for word in ("ape", "bee", "bee", "cat", "cat", "cat"):
         failed(OSError(word))
     assert [one.failure.words for one in look().groups] == ["cat", "bee"]
+
+
+def words_here(found):
+    return {one.failure.words: one.here for one in found.groups}
+
+
+def test_what_failed_lately_is_told_before_kinds_with_more_jobs(monkeypatch):
+    monkeypatch.setattr(counts, "KINDS_MAX", 2)
+    for word in ("ape", "bee", "bee", "cat", "cat"):
+        failed(OSError(word))
+    count(1, OSError("ape"))
+    found = look()
+    assert words_here(found)["ape"] == Failed(1)
+    assert (len(found.groups), found.more_kinds) == (2, ["queueapp.note"])
+
+
+@pytest.mark.parametrize("failed_max", [2, 20_000])
+def test_of_no_kind_that_failed_lately_jobs_are_told_as_none(monkeypatch, failed_max):
+    """Nor is a large kind behind many small ones, by their fingerprints, left out."""
+    monkeypatch.setattr(counts, "KINDS_MAX", 5)
+    monkeypatch.setattr(counts, "FAILED_MAX", failed_max)
+    words = ("ape", "bee", "cat", "dog", "eel")
+    for word in words:
+        failed(OSError(word))
+        count(1, OSError(word))
+    last = max(words, key=lambda word: kind(OSError(word)).fingerprint)
+    for _ in range(2):
+        failed(OSError(last))
+    found = look()
+    assert words_here(found) == dict.fromkeys(words, Failed(1)) | {last: Failed(3)}
+    assert found.more_kinds == []
+
+
+def test_a_large_kind_that_nobody_counted_is_found_behind_small_ones(monkeypatch):
+    monkeypatch.setattr(counts, "KINDS_MAX", 3)
+    monkeypatch.setattr(counts, "FAILED_MAX", 4)
+    words = sorted(
+        ("ape", "bee", "cat", "dog", "eel"), key=lambda word: kind(OSError(word)).fingerprint
+    )
+    for word in (*words, *(words[-1],) * 3):
+        failed(OSError(word))
+    found = look()
+    assert words_here(found)[words[-1]] == Failed(4)
+    assert (len(found.groups), found.more_kinds) == (3, ["queueapp.note"])
+
+
+def test_jobs_that_were_not_looked_for_are_not_told_as_none(monkeypatch):
+    monkeypatch.setattr(counts, "KINDS_MAX", 1)
+    monkeypatch.setattr(counts, "FAILED_MAX", 1)
+    for word in ("ape", "bee", "bee", "cat"):
+        failed(OSError(word))
+        count(1, OSError(word))
+    found = look()
+    told = words_here(found)
+    assert told["bee"] == Failed(2)
+    assert {told[word] for word in ("ape", "cat")} <= {Failed(1), UNKNOWN}
+    assert UNKNOWN in told.values()
+    assert found.more_kinds == ["queueapp.note"]
 
 
 def test_a_table_that_cannot_be_asked_hides_no_other():

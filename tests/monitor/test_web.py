@@ -189,7 +189,7 @@ def fill():
     Note.objects.enqueue(delay=60)
     Note.objects.create(queue="lonely")
     Queue.objects.pause(Note._meta.db_table, "asleep", None, "tea")
-    minute(2, completed=5)
+    minute(2, completed=5, ran_5=5, waited_12=5)
     one = {"job": f"{NOTE} {job.pk}", "seconds": 3.0, "limit": 60.0}
     return a_worker(serves=[f"{NOTE}:default"], running={"7": [one]}, pool={"slots": 4})
 
@@ -206,6 +206,9 @@ def test_it_has_what_the_page_shows(settings):
     assert queues["default"]["counts"] == {"ready": 0, "delayed": 1, "claimed": 1, "buried": 1}
     assert (queues["default"]["busy_slots"], queues["default"]["slots"]) == (1, 4)
     assert (queues["asleep"]["paused"], queues["asleep"]["pause_reason"]) == (True, "tea")
+    ran = [queues["default"][f"ran_p95_{name}seconds"] for name in ("above_", "")]
+    waited = [queues["default"][f"waited_p95_{name}seconds"] for name in ("above_", "")]
+    assert (ran, waited) == ([1, 3], [3600, None])
     assert sum(found["last_hour"]["done"]) == 5
     assert [len(minutes) for minutes in found["last_hour"].values()] == [60, 60, 60]
     [failure] = found["failures"]

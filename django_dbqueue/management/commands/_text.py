@@ -11,7 +11,7 @@ from django.utils.translation import gettext_lazy, ngettext, pgettext
 from ...diagnose.check import CheckResult
 from ...monitor.many_queues import OtherQueues
 from ...monitor.overview import SHOWN, Overview, QueueOverview, summed
-from ...monitor.worker_list import ListedWorker
+from ...monitor.worker_list import ListedWorker, losses
 from ...monitor.worker_pool import WorkerPool
 from ...states import Status
 from ...texts.wording import UNITS, duration, number, state_word, worker_state_word
@@ -53,7 +53,8 @@ def status_text(found: Overview) -> str:
     more = _("%(table)s: it has more queues than are shown")
     cut = [more % {"table": table} for table in found.cut]
     alive = _("workers alive: %(number)s") % {"number": working(found)}
-    return "\n".join([text, *cut, *found.all_under_way, alive])
+    lost = losses(found.workers)
+    return "\n".join([text, *([lost] if lost else []), *cut, *found.all_under_way, alive])
 
 
 def _cells(one: QueueOverview) -> list[str]:

@@ -230,9 +230,9 @@ class Judge:
 
     def failure(self, one: dict[str, Any]) -> None:
         known = {"table": self._name(one["table"]), "failure": one["failure"]}
-        minute = self.truth.until // MINUTE // 5 * 5
-        for name, minutes in (("last_hour", 55), ("last_day", 1435)):
-            since = (minute - minutes) * MINUTE
+        minute = self.truth.until // MINUTE
+        for name, minutes in (("last_hour", 60), ("last_day", 24 * 60)):
+            since = (minute - minutes) // 5 * 5 * MINUTE  # all five minutes that reach into it
             least, most = self.truth.ended(ENDINGS["failed"], since, **known)
             self.ledger.within(f"failures, {name}", one[name], least, most, one["failure"])
 
