@@ -102,7 +102,7 @@ def note(user: Any, one: Served | str, said: str) -> None:
     if user is None:
         return
     what = f"{one.title}, queue {one.queue or ALL}" if isinstance(one, Served) else f"all on {one}"
-    text = f"{said[:1].upper()}{said[1:]}: {what}"
+    text = f"{said}: {what}"
     record_of(user, Queue, what, text, using=one.using if isinstance(one, Served) else one)
 
 
