@@ -17,6 +17,7 @@ from ..exceptions import Told
 from ..lifecycle.claim_end import units_of
 from ..lifecycle.operator import Changed
 from ..lifecycle.rates import Rate
+from .refusals import translated
 
 # By what a state is called in code, and in what programs read.
 STATES = {
@@ -57,7 +58,9 @@ UNITS = {
 def said(error: BaseException) -> str:
     """What an error says; its own words in the language that is active, where they are for
     people."""
-    return _(error.text) % error.values if isinstance(error, Told) else str(error)
+    if isinstance(error, Told):
+        return _(error.text) % error.values
+    return translated(str(error))
 
 
 def state_word(state: str) -> str:

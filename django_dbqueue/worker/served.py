@@ -9,7 +9,7 @@ from django.db import connections, router
 
 from ..conf import nearest
 from ..conf.queue_order import QueueOrder, is_pattern, matches
-from ..exceptions import Told, gettext_noop, shown
+from ..exceptions import shown
 from ..fields import check_name
 from ..lifecycle.limiter import base_of, limiter_of
 from ..models import Job
@@ -20,7 +20,7 @@ ANY_TABLE = "*"
 RUNNABLE: dict[str, Callable[[], Collection[str]]] = {}
 
 
-class UnknownTable(Told):
+class UnknownTable(ValueError):
     """A queue table was named that is not installed."""
 
 
@@ -156,8 +156,7 @@ def parse_one(name: str, using: str | None = None) -> Served:
     found = _parse(name, using)
     if len(found) > 1:
         places = ", ".join(f"{one.label}@{one.using}" for one in found)
-        text = gettext_noop("%(name)s is on several databases: name one of %(places)s")
-        raise UnknownTable(text, name=name, places=places)
+        raise UnknownTable(f"{name} is on several databases: name one of {places}")
     return found[0]
 
 
@@ -171,8 +170,7 @@ def _parse_left_out(name: str, using: str | None, served: tuple[Served, ...]) ->
         texts = [name]
     found = [one for text in texts for one in _parse(text, using)]
     if not queue:
-        text = gettext_noop("%(name)s names no queue: leave out TABLE:QUEUE")
-        raise UnknownTable(text, name=place)
+        raise UnknownTable(f"{place} names no queue: leave out TABLE:QUEUE")
     return found
 
 
@@ -180,8 +178,7 @@ def _refuse_none(one: Served) -> None:
     """Where a queue is named that is not among those in order, there would be nothing to serve."""
     queue = None if one.queue is None or is_pattern(one.queue) else one.queue
     if queue and one.among and not any(matches(name, queue) for name in one.among):
-        text = gettext_noop("%(name)s is not among the queues %(queues)s")
-        raise UnknownTable(text, name=one, queues=", ".join(one.among))
+        raise UnknownTable(f"{one} is not among the queues {', '.join(one.among)}")
 
 
 def _parse(name: str, using: str | None) -> list[Served]:
@@ -191,12 +188,11 @@ def _parse(name: str, using: str | None) -> list[Served]:
         try:
             check_name(queue, "queue")
         except ValidationError as error:
-            why = error.messages[0]
-            raise UnknownTable("%(name)s: %(why)s", name=shown(name), why=why) from None
+            raise UnknownTable(f"{shown(name)}: {error.messages[0]}") from None
     label, _, alias = place.partition("@")
     if alias and alias not in connections:
-        text = gettext_noop("%(name)s is no database alias; known: %(known)s")
-        raise UnknownTable(text, name=shown(alias), known=", ".join(connections))
+        aliases = ", ".join(connections)
+        raise UnknownTable(f"{shown(alias)} is no database alias; known: {aliases}")
     tables = queue_tables()
     labels = {one._meta.label_lower: one._meta.label for one in tables}
     labels |= {one._meta.model_name or "": one._meta.label for one in tables}
@@ -206,18 +202,9 @@ def _parse(name: str, using: str | None) -> list[Served]:
         named = alias or using
         places = [named] if named else found[0].written_databases()
         return [Served(found[0], place, queue or None) for place in places]
-    known = ", ".join(sorted(set(labels.values())))
-    near = "" if found else labels.get(nearest(wanted, set(labels)), "")
-    raise UnknownTable(_unknown(bool(found), near, known), name=repr(label), near=near, known=known)
-
-
-def _unknown(is_several: bool, near: str, known: str) -> str:
-    if is_several:
-        return gettext_noop("%(name)s names several queue tables; installed are: %(known)s")
-    if near:
-        return gettext_noop(
-            "%(name)s is no queue table (did you mean %(near)s?); installed are: %(known)s"
-        )
-    if known:
-        return gettext_noop("%(name)s is no queue table; installed are: %(known)s")
-    return gettext_noop("%(name)s is no queue table; installed are: none")
+    problem = "names several queue tables"
+    if not found:
+        near = nearest(wanted, set(labels))
+        problem = "is no queue table" + (f" (did you mean {labels[near]}?)" if near else "")
+    known = ", ".join(sorted(set(labels.values()))) or "none"
+    raise UnknownTable(f"{label!r} {problem}; installed are: {known}")

@@ -22,6 +22,7 @@ from django_dbqueue.management.failures import FAILURES
 from django_dbqueue.management.top_model import Top
 from django_dbqueue.models import Queue
 from django_dbqueue.models.columns import JobColumns
+from django_dbqueue.worker import served
 from django_dbqueue.worker.served import all_served
 from tests.kit.broken_rows import SETS
 from tests.kit.failures import count, failed, kind, retrying
@@ -129,7 +130,12 @@ OTHERS = {
     *("runworker --sleep x", "runworker --max-jobs 0", "runworker --max-time x", "runworker x"),
     *("runworker --queue 5,5", "runworker --queue 5=1,6", "runworker --queue 5=x"),
     *("runworker --reload", "runworker --config /nonsense"),
-    *("runworker --except queueapp.note", "runworker --health-file /", "runreaper --once"),
+    *(
+        "runworker queueapp.note:8 --queue 9",
+        "runworker --except queueapp.note",
+        "runworker --health-file /",
+        "runreaper --once",
+    ),
     *("runreaper --interval 0", "runbeanstalkd --listen x", "runbeanstalkd --listen 0.0.0.0:0"),
     *("runbeanstalkd --max-job-size 0", "runbeanstalkd --socket-mode 9", "index_recipients"),
     *("runbeanstalkd --socket-mode 600", "runbeanstalkd --tls-key x", "send_queued_mail --dry-run"),
@@ -190,6 +196,22 @@ def test_nothing_escapes_of_what_top_asks_and_says():
                     said.append(top.said)
     assert len(said) > 10
     assert strays("\n".join(said)) == []
+
+
+@pytest.mark.parametrize("line", ["status queueapp.note", "status nonsense"])
+@pytest.mark.parametrize("tables", [[], [Note, Note]])
+def test_nothing_escapes_of_why_a_name_means_no_table_or_several(monkeypatch, line, tables):
+    monkeypatch.setattr(served, "queue_tables", lambda: tables)
+    text = shown("dbqueue", *line.split())
+    assert "installed are" in text
+    assert strays(text) == []
+
+
+def test_nothing_escapes_of_why_a_table_has_to_be_named_with_its_database(monkeypatch):
+    monkeypatch.setattr(Note, "written_databases", lambda: ["default", "aside"])
+    text = shown("dbqueue", "explain", "queueapp.note", "1")
+    assert "is on several databases" in text
+    assert strays(text) == []
 
 
 COMMANDS = (

@@ -39,8 +39,8 @@ MUTANTS = [
     ),
     (
         SERVED,
-        "    if not queue:\n        text",
-        "    if False:\n        text",
+        "    if not queue:\n        raise",
+        "    if False:\n        raise",
         "--except with a table leaves nothing out and says nothing",
     ),
     (
