@@ -26,7 +26,7 @@ def add_tables(parser: ArgumentParser) -> None:
 
 def add_filters(parser: ArgumentParser, states: Collection[Status] = ()) -> None:
     add = parser.add_argument
-    add("--queue", action="append", default=[], help="only this one; may be given more than once")
+    add_queues(parser)
     if len(states) > 1:
         names = [name for name, status in STATES.items() if status in states]
         add("--state", action="append", default=[], choices=names, help="only jobs in this state")
@@ -35,10 +35,20 @@ def add_filters(parser: ArgumentParser, states: Collection[Status] = ()) -> None
     add("--newer-than", type=duration, metavar="AGE", help="the same")
     until = "only what ended, or else was enqueued, by then: as `dbqueue failures` says it"
     add("--until", type=moment, metavar="TIME", help=until)
+    add_errors(parser)
+    add("--limit", type=positive, help="most jobs in all")
+
+
+def add_queues(parser: ArgumentParser) -> None:
+    one = "only this one; may be given more than once"
+    parser.add_argument("--queue", action="append", default=[], help=one)
+
+
+def add_errors(parser: ArgumentParser) -> None:
+    add = parser.add_argument
     # Left empty by a script it would mean all jobs.
     add("--error", type=some, metavar="TEXT", help="a part of the newest error, capitals aside")
     add("--failure", type=some, metavar="FINGERPRINT", help="as `dbqueue failures` shows them")
-    add("--limit", type=positive, help="most jobs in all")
 
 
 def refuse_patterns(tables: Collection[Served], queues: Collection[str]) -> None:
