@@ -97,8 +97,9 @@ class WorkerAdmin(ViewOnly, WorkerBase):
     has_stop_permission = allows("stop")
 
     class Media:
-        css = {"all": ["dbqueue/admin.css", "dbqueue/charts.css", "dbqueue/overview.css"]}
-        js = ("dbqueue/live.js",)
+        names = ("admin", "charts", "overview", "search")
+        css = {"all": [f"dbqueue/{name}.css" for name in names]}
+        js = ("dbqueue/live.js", "dbqueue/keys.js")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Worker]:
         rows: QuerySet[Worker] = with_ages(Worker.objects.using(alias_of(request, Worker)))

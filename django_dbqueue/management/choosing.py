@@ -29,8 +29,7 @@ def add_tables(parser: ArgumentParser) -> None:
 
 def add_filters(parser: ArgumentParser, states: Collection[Status] = ()) -> None:
     add = parser.add_argument
-    one = _("only this one; may be given more than once")
-    add("--queue", action="append", default=[], help=one)
+    add_queues(parser)
     if len(states) > 1:
         names = [name for name, status in STATES.items() if status in states]
         state = _("only jobs in this state")
@@ -40,12 +39,22 @@ def add_filters(parser: ArgumentParser, states: Collection[Status] = ()) -> None
     add("--newer-than", type=duration, metavar="AGE", help=_("the same"))
     until = _("only what ended, or else was enqueued, by then: as `dbqueue failures` says it")
     add("--until", type=moment, metavar="TIME", help=until)
+    add_errors(parser)
+    add("--limit", type=positive, help=_("most jobs in all"))
+
+
+def add_queues(parser: ArgumentParser) -> None:
+    one = _("only this one; may be given more than once")
+    parser.add_argument("--queue", action="append", default=[], help=one)
+
+
+def add_errors(parser: ArgumentParser) -> None:
+    add = parser.add_argument
     # Left empty by a script it would mean all jobs.
     error = _("a part of the newest error, capitals aside")
     add("--error", type=some, metavar="TEXT", help=error)
     failure = _("as `dbqueue failures` shows them")
     add("--failure", type=some, metavar="FINGERPRINT", help=failure)
-    add("--limit", type=positive, help=_("most jobs in all"))
 
 
 def refuse_patterns(tables: Collection[Served], queues: Collection[str]) -> None:

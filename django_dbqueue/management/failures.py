@@ -14,7 +14,7 @@ from ..monitor.failures import DAY, FailureGroup, Failures, failures
 from ..monitor.overview import in_words
 from ..texts.wording import number
 from ..worker.served import Served, parse_served
-from .choosing import add_tables, name_of, refuse_patterns
+from .choosing import add_errors, add_queues, add_tables, name_of, refuse_patterns
 from .commands._log import printable
 from .commands._text import aligned
 from .durations import duration
@@ -36,12 +36,12 @@ HEAD = [
 
 def add_arguments(parser: ArgumentParser) -> None:
     add_tables(parser)
-    one = _("only this one; may be given more than once")
-    parser.add_argument("--queue", action="append", default=[], help=one)
+    add_queues(parser)
+    add_errors(parser)
     since = _(
         "only what failed within 10m, 1h, 24h; default: that of a day, and what is still here"
     )
-    parser.add_argument("--since", type=duration, metavar="AGE", help=since)
+    parser.add_argument("--since", "--newer-than", type=duration, metavar="AGE", help=since)
 
 
 def run(options: dict[str, Any]) -> str:
@@ -54,6 +54,7 @@ def run(options: dict[str, Any]) -> str:
         raise Refused(text)
     minutes = None if since is None else max(1, ceil(since / 60))
     found = failures(tables, options["queue"], minutes)
+    found.groups = [one for one in found.groups if is_asked(one, options)]
     text = as_json(found) if options["json"] else as_text(found, tables)
     if found.problems:
         problems = [
@@ -62,6 +63,13 @@ def run(options: dict[str, Any]) -> str:
         ]
         raise ProblemsFound(text, printable("\n".join(problems)))
     return text
+
+
+def is_asked(one: FailureGroup, options: dict[str, Any]) -> bool:
+    """By the class, and by the words as they are shown: what differs from job to job is in none."""
+    error, failure = options["error"] or "", options["failure"]
+    words = f"{one.failure.exception}: {one.failure.words}"
+    return error.casefold() in words.casefold() and failure in {None, one.fingerprint}
 
 
 def as_json(found: Failures) -> str:

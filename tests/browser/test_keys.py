@@ -24,7 +24,14 @@ def test_an_address_is_found_from_the_overview(browse, scripts):
     assert f"/email/{email.pk}/change/" in page.url
 
 
-@pytest.mark.parametrize(("url", "field"), [(QUEUE, "dbqueue-search"), (NOTE, "searchbar")])
+FAILURES, ACTIVITY = f"{QUEUE}failures/", f"{QUEUE}activity/"
+CHARTS, WORKERS = f"{QUEUE}charts/?table=queueapp.note", "/admin/dbqueue/worker/"
+WITH_BOX = (QUEUE, FAILURES, ACTIVITY, CHARTS, WORKERS)
+
+
+@pytest.mark.parametrize(
+    ("url", "field"), [*((one, "dbqueue-search") for one in WITH_BOX), (NOTE, "searchbar")]
+)
 def test_a_slash_goes_to_the_search(browse, url, field):
     Note.objects.create()
     page = browse(url)
@@ -37,7 +44,7 @@ def test_a_slash_goes_to_the_search(browse, url, field):
     assert page.evaluate(FOCUSED) != field
 
 
-@pytest.mark.parametrize("url", [QUEUE, NOTE, EMAIL])
+@pytest.mark.parametrize("url", [*WITH_BOX, NOTE, EMAIL])
 def test_a_question_mark_tells_the_keys(browse, url):
     page = browse(url)
     page.evaluate("document.activeElement.blur()")
@@ -48,7 +55,7 @@ def test_a_question_mark_tells_the_keys(browse, url):
     assert not help_of_keys.is_visible()
 
 
-@pytest.mark.parametrize("place", ["activity/", "failures/", "charts/?table=queueapp.note", "job"])
+@pytest.mark.parametrize("place", ["pause/?table=queueapp.note&queue=default", "job"])
 def test_where_there_is_no_help_a_question_mark_stays_with_the_browser(browse, place):
     job = Note.objects.create()
     page = browse(f"{NOTE}{job.pk}/change/" if place == "job" else f"{QUEUE}{place}")

@@ -12,7 +12,7 @@ from django.test.utils import CaptureQueriesContext
 from django_dbqueue.admin import confirmation, matching
 from django_dbqueue.fields import DbNow
 from django_dbqueue.mail.models import ArchivedEmail, Email, Mailer
-from tests.kit.admin_lists import confirm_all
+from tests.kit.admin_lists import confirm_all, sent_by
 from tests.kit.jobs import fresh
 from tests.kit.mail import archived, finished, queued
 from tests.kit.mail_admin import (
@@ -182,11 +182,11 @@ def test_a_look_at_an_address_changes_nothing(browser: Any) -> None:
 def test_a_page_offers_what_makes_sense_in_its_state(browser: Any) -> None:
     emails = in_every_state()
     for name, offered in {
-        "unsent": {"bury", "reschedule", "prioritize", "move"},
-        "claimed": {"bury", "release"},
-        "late": {"kick", "bury", "reschedule", "prioritize", "move"},
-        "sent": {"resend", "forget"},
-        "failed": {"resend", "kick", "kick_with", "prioritize", "move", "forget"},
+        "unsent": {"bury", "cancel", "reschedule", "prioritize", "move"},
+        "claimed": {"bury", "release", "cancel"},
+        "late": {"kick", "bury", "cancel", "reschedule", "prioritize", "move"},
+        "sent": {"resend", "forget", "cancel"},
+        "failed": {"resend", "kick", "kick_with", "prioritize", "move", "forget", "cancel"},
         "old": {"resend", "forget"},
     }.items():
         email = getattr(emails, name)
@@ -203,3 +203,12 @@ def test_a_token_is_asked_for(browser: Any) -> None:
     data = {"action": "resend_selected", "_selected_action": [email.pk], "confirmed": "yes"}
     assert browser.post(LIST, data).status_code == 403
     assert Email.objects.count() == 1
+
+
+def test_a_mail_is_cancelled_from_its_page(browser: Any) -> None:
+    email, other = queued(), queued()
+    asked = act(browser, "cancel_selected", email, dbqueue_page=email.pk)
+    assert "taken out for good" in asked
+    sent = sent_by(asked)
+    assert "1 changed" in text_of(browser.post(LIST, sent, follow=True))
+    assert list(Email.objects.all()) == [other]

@@ -91,6 +91,23 @@ def test_a_time_of_some_seconds_more_is_not_cut_to_minutes(monkeypatch):
     assert len(as_json("failures", "--since", "9m15s")["failures"]) == 1
 
 
+def test_kinds_are_found_by_the_filters_of_the_verbs():
+    count(1)
+    count(1, NO_PAPER, ago=180)
+    failed(NO_PAPER)
+
+    def words(*options):
+        return [one["message"] for one in as_json("failures", *options)["failures"]]
+
+    assert sorted(words()) == ["no file #", "no paper"]
+    assert words("--error", "NO PAP") == words("--error", "no paper") == ["no paper"]
+    assert words("--error", type(NO_PAPER).__name__.lower(), "--failure", "x") == []
+    assert words("--failure", kind().fingerprint) == ["no file #"]
+    assert words("--newer-than", "1h") == words("--since", "1h") == ["no file #"]
+    assert words("--newer-than", "1h", "--error", "no paper") == []
+    assert dbqueue("failures", "--error", "nowhere") == "no failures\n"
+
+
 def test_a_failure_says_which_jobs_are_meant():
     mine, other, again = failed(), failed(NO_PAPER), retrying()
     name = kind().fingerprint

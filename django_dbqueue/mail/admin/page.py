@@ -39,6 +39,7 @@ BUTTONS = {
     ),
     "release_selected": (pgettext_lazy("action", "Release"), (Status.CLAIMED,)),
     "forget_selected": (gettext_lazy("Erase message"), HAVE_ENDED),
+    "cancel_selected": (pgettext_lazy("action", "Cancel"), tuple(Status)),
 }
 OUTCOMES = {
     Outcome.DELIVERED: pgettext_lazy("outcome of a delivery", "delivered"),
