@@ -6,7 +6,6 @@ import pytest
 from django.db.models import QuerySet
 
 from django_dbqueue.admin import matching
-from django_dbqueue.fields import DbNow
 from django_dbqueue.operate import acting, walking
 from django_dbqueue.states import Status
 from tests.kit.admin_lists import NOTES, act_on_all, confirm_all, fill, sent_by, text_of
@@ -84,9 +83,7 @@ def test_each_press_goes_on_where_the_last_one_ended(browser, monkeypatch, windo
     monkeypatch.setattr(matching, "ROWS_MAX", 4)
     monkeypatch.setattr(acting, "CHUNK_ROWS", 2)
     monkeypatch.setattr(walking, "CHUNK_WINDOW_ROWS", window)
-    fill(9, [Status.READY, Status.BURIED])
-    QuerySet(Note).update(created_at=DbNow(plus=-60))
-    QuerySet(Note).exclude(failed_at=None).update(failed_at=DbNow(plus=-60))
+    fill(9, [Status.READY, Status.BURIED], was_now=True)
     for changed in (4, 4, 2):
         assert f"{changed} changed" in confirm_all(
             browser, "prioritize_selected", **{"dbqueue-priority": "1"}

@@ -135,7 +135,7 @@ def test_what_changed_nothing_is_no_success(browser):
 def test_who_has_more_than_one_press_does_is_told_the_command(browser, monkeypatch):
     monkeypatch.setattr(matching, "ROWS_MAX", 2)
     monkeypatch.setattr(acting, "CHUNK_ROWS", 1)
-    fill(9, [Status.BURIED])
+    fill(9, [Status.BURIED], was_now=True)
     page = confirm_all(browser, "kick_selected", "?queue=q1&state=4")
     assert "manage.py dbqueue retry queueapp.note --database default --queue q1" in page
     page = confirm_all(browser, "move_selected", "?state=4", **{"dbqueue-queue": "a b"})
@@ -170,7 +170,7 @@ def test_the_command_that_is_told_is_one_that_the_command_line_takes(
     values = {f"dbqueue-{name}": value for name, value in TOLD[action].items()}
     parser = Command().create_parser("manage.py", "dbqueue")
     for state in MOVES[verb][0]:
-        fill(6, [state])
+        fill(6, [state], was_now=True)
         query = f"?queue=q1&state={state.value}" if is_filtered else "?queue=q1"
         page = confirm_all(browser, f"{action}_selected", query, **values)
         command = re.search(r"done by (manage\.py dbqueue [^<]*)</li>", page)[1]

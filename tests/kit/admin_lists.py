@@ -8,6 +8,7 @@ from typing import Any
 
 from django.db.models import QuerySet
 
+from django_dbqueue.fields import DbNow
 from django_dbqueue.states import Status
 from tests.queueapp.models import Note
 
@@ -17,9 +18,11 @@ FAILED = Status.BURIED
 MOVES = {Status.CLAIMED, Status.DELAYED}
 
 
-def fill(number: int, states: Iterable[Status] = tuple(Status), **columns: Any) -> list[Note]:
+def fill(
+    number: int, states: Iterable[Status] = tuple(Status), was_now: bool = False, **columns: Any
+) -> list[Note]:
     """So many rows of each state, many of them with equal times and priorities; a failed one in
-    five does not say when."""
+    five does not say when. Those times are in the future, unless they were ``was_now``."""
     rows = [
         Note(
             status=status,
@@ -34,6 +37,8 @@ def fill(number: int, states: Iterable[Status] = tuple(Status), **columns: Any) 
         for status in states
     ]
     QuerySet[Note](Note).bulk_create(rows)
+    if was_now:
+        QuerySet[Note](Note).exclude(failed_at=None).update(failed_at=DbNow(plus=-1))
     # MySQL does not tell the keys of many rows.
     return list(QuerySet[Note](Note).order_by("-pk")[: len(rows)])[::-1]
 
