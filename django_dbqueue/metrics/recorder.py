@@ -31,6 +31,7 @@ from ..models.minute import RAN, SPANS, SUMS, WAITED
 from ..models.total import ALL, COUNTED, SECONDS
 from ..worker import background
 from . import failures, totals
+from .additions import Addition, InDoubt
 
 logger = logging.getLogger("django_dbqueue")
 
@@ -83,6 +84,7 @@ class Recorder:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._counts: dict[QueueKey, Counts] = {}
+        self._doubts: list[tuple[QueueKey, Counts, Addition]] = []
         self._due_at = 0.0
 
     def completed(self, table: Table, done: Sequence[tuple[Any, float]]) -> None:
@@ -137,27 +139,46 @@ class Recorder:
 
     def due_in(self) -> float:
         """Seconds until it is to be written; a minute where there is nothing to write."""
-        return max(0.0, self._due_at - time.monotonic()) if self._counts else 60.0
+        left = self._due_at - time.monotonic()
+        return max(0.0, left) if self._counts or self._doubts else 60.0
 
     def write(self) -> None:
         """Add what there is to the database's present minute, on the calling thread's connections.
 
-        What cannot be written is kept for another time; it is no reason to stop working.
+        What cannot be written is kept for another time, which is no reason to stop working.
         """
         self._due_at = time.monotonic() + WRITE_SECONDS
+        self._settle()
         for key in list(self._counts):
             with self._lock:
                 counts = self._counts.pop(key)
             try:
                 add(key, counts.columns(), counts.kinds)
+            except InDoubt as doubt:
+                self._doubts.append((key, counts, doubt.addition))
+                raise doubt.error from doubt
             except ValidationError:
                 logger.debug("nothing is counted of %s: its name was written by hand", key)
             except Error as error:
                 logger.debug("the minutes of %s cannot be written for now: %s", key, error)
-                with self._lock:
-                    self._counts.setdefault(key, Counts()).add(counts)
+                self._put_back(key, counts)
                 if dialect_of(connections[key[0]]).error_kind(error):
                     raise
+
+    def _put_back(self, key: QueueKey, counts: Counts) -> None:
+        with self._lock:
+            self._counts.setdefault(key, Counts()).add(counts)
+
+    def _settle(self) -> None:
+        """What was lost on the way to the database is to be written once more."""
+        while self._doubts:
+            key, counts, addition = self._doubts[0]
+            has_arrived = addition.has_arrived()
+            del self._doubts[0]
+            if has_arrived is None:
+                logger.warning("what was counted of %s is left out: it may be written already", key)
+            elif not has_arrived:
+                self._put_back(key, counts)
 
 
 def this_minute(alias: str) -> int:
@@ -186,16 +207,17 @@ def add(
         create = partial(Minute.objects.using(alias).bulk_create, ignore_conflicts=True)
         retry(connections[alias], partial(create, [Minute(**where)]))
     parts = failures.rows_of(alias, job_table, queue, minute, kinds)
-    total = totals.row_of(alias, job_table, queue, minute)
+    addition = totals.addition_to(alias, job_table, queue, minute)
 
     def write() -> None:
         if of_minute:
             rows.update(**{name: F(name) + count for name, count in of_minute.items()})
         for part, number in parts:
             part.update(failed=F("failed") + number)
-        total.update(changed=minute, **{name: F(name) + count for name, count in columns.items()})
+        addition.write(minute, columns)
 
-    in_transaction(connections[alias], write)
+    with addition.doubted():
+        in_transaction(connections[alias], write)
 
 
 def is_sampled(alias: str, job_table: str) -> bool:

@@ -1,28 +1,29 @@
 """The rows in which everything is added up that ever happened: a bounded number of them."""
 
 from functools import partial
-from typing import Any
 
 from django.db import connections
 
 from ..lifecycle.execute import retry
 from ..models import Total
 from ..models.total import OTHERS, UNCHANGED_KEPT
+from .additions import Addition
 
 QUEUES_MAX = 100  # of a table, that have a row of their own
 
 
-def row_of(alias: str, job_table: str, queue: str, minute: int) -> Any:
-    """The row to add to, as a queryset; of a further queue that which all of these share."""
+def addition_to(alias: str, job_table: str, queue: str, minute: int) -> Addition:
+    """To the row of a queue; of a further one to that which all of these share."""
     rows = Total.objects.using(alias).filter(job_table=job_table)
-    if rows.filter(queue=queue).exists():
-        return rows.filter(queue=queue)
+    for marks in rows.filter(queue=queue).values_list("written", flat=True)[:1]:
+        return Addition(rows.filter(queue=queue), marks)
     if rows.count() >= QUEUES_MAX:
         queue = OTHERS
     create = partial(Total.objects.using(alias).bulk_create, ignore_conflicts=True)
     fresh = Total(job_table=job_table, queue=queue, changed=minute)
     retry(connections[alias], partial(create, [fresh]))
-    return rows.filter(queue=queue)
+    [marks] = rows.filter(queue=queue).values_list("written", flat=True)
+    return Addition(rows.filter(queue=queue), marks)
 
 
 def forget_unchanged(alias: str, minute: int) -> int:

@@ -213,6 +213,7 @@ class Migration(migrations.Migration):
                 ('job_table', models.CharField(blank=True, max_length=200)),
                 ('queue', django_dbqueue.fields.NameField(max_length=200)),
                 ('changed', models.BigIntegerField(default=0)),
+                ('written', models.CharField(blank=True, default='', max_length=1024)),
                 ('completed', models.PositiveBigIntegerField(default=0)),
                 ('failed', models.PositiveBigIntegerField(default=0)),
                 ('buried', models.PositiveBigIntegerField(default=0)),

@@ -12,6 +12,9 @@ OTHERS = "(other)"  # the queue in which all are counted for which a table has n
 ALL = "(all)"  # the queue of what is counted of a database
 
 
+MARK_CHARS, MARKS_CHARS = 8, 8 * 128
+
+
 class Total(models.Model):
     """One queue since it was first counted; at most the last seconds of a worker that was killed
     are missing.
@@ -19,12 +22,14 @@ class Total(models.Model):
     A table has up to 100 rows; what happens in further queues is added to that of ``OTHERS``. A row
     that does not change for 30 days is deleted. ``waited_n`` and ``ran_n`` are those of ``Minute``,
     and ``changed`` is a minute as there. ``retried`` counts statements of a whole database: in the
-    row that names no table, and ``ALL`` as its queue.
+    row that names no table, and ``ALL`` as its queue. ``written`` are the marks of the last 128
+    batches that were added, the newest first, for one who lost the answer to its commit.
     """
 
     job_table = models.CharField(max_length=200, blank=True)
     queue = NameField()
     changed = models.BigIntegerField(default=0)
+    written = models.CharField(max_length=MARKS_CHARS, blank=True, default="")
 
     class Meta:
         constraints = [

@@ -10,7 +10,6 @@ import pytest
 from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import User
 from django.core.exceptions import ValidationError
-from django.core.management import call_command
 from django.test import Client, RequestFactory, override_settings
 from django.utils import timezone, translation
 
@@ -126,12 +125,6 @@ def test_machines_are_answered_in_english(german):
     for text in (health, found["verdict"]["sentence"]):
         assert "Act now: queueapp.note, queue default: no living worker serves it." in text
     assert found["queues"][0]["counts"].keys() == {"ready", "delayed", "claimed", "buried"}
-
-
-def test_commands_print_english(german, capsys):
-    job = buried()
-    call_command("dbqueue", "explain", "queueapp.note", str(job.pk))
-    assert "It stays until somebody puts it back to work" in capsys.readouterr().out
 
 
 def test_a_state_of_an_email_is_a_word_for_programs_and_one_for_people():
