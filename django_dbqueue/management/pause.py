@@ -17,11 +17,13 @@ from ..monitor.alerts import pause_end
 from ..operate.pausing import (
     pause,
     pause_everything,
+    paused_within,
     resume,
     resume_everything,
     still_paused,
 )
 from ..operate.recording import record_of
+from ..texts.wording import number
 from ..worker.served import Served, parse_served
 from .choosing import add_tables, name_of, refuse_patterns
 from .durations import duration
@@ -29,6 +31,7 @@ from .recording import add_user, user_of
 from .verbs import Refused, Verb
 
 VERSION = 1  # of the JSON
+NAMED_MAX = 10  # queues that are still paused
 
 
 def add_names(parser: ArgumentParser) -> None:
@@ -143,7 +146,18 @@ def told(found: list[Served | str], options: dict[str, Any], say: Callable[[str,
             lines.append(say(name_of(one, tables), scope))
         else:
             lines.append(say(_("everything on %(database)s") % {"database": one}, ""))
+        if options["verb"] == "resume" and (names := paused_within(one)):
+            text = _("still paused by themselves: %(names)s")
+            lines.append(text % {"names": listed(names)})
     return "\n".join(lines)
+
+
+def listed(names: list[str]) -> str:
+    shown = ", ".join(names[:NAMED_MAX])
+    if not names[NAMED_MAX:]:
+        return shown
+    more = _("%(names)s and %(number)s more")
+    return more % {"names": shown, "number": number(len(names[NAMED_MAX:]))}
 
 
 PAUSE = Verb(gettext_lazy("stop claims from queues; what runs goes on"), add_pause, run_pause)

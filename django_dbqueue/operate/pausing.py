@@ -2,10 +2,11 @@
 
 from typing import Any
 
+from ..fields import DbNow
 from ..lifecycle.limiter import base_of
 from ..models import Queue
 from ..models.queue import ALL
-from ..worker.served import Served
+from ..worker.served import Served, all_served
 
 
 def pause(served: Served, seconds: float | None, reason: str) -> None:
@@ -35,6 +36,25 @@ def still_paused(served: Served) -> str:
     pauses = Queue.objects.db_manager(served.using).pauses(served.job_table)
     wider = pauses.filter(name__in=wide).order_by("job_table", "name").first()
     return wider.scope if wider else ""
+
+
+def paused_within(one: Served | str) -> list[str]:
+    """Of a whole table, or of all that there are on a database, what is paused by itself."""
+    using = one.using if isinstance(one, Served) else one
+    queues = Queue.objects.using(using).filter(paused_until__gt=DbNow()).exclude(job_table=ALL)
+    titles = {served.job_table: served.title for served in all_served(using)}
+    if isinstance(one, Served):
+        within = queues.filter(job_table=one.job_table).exclude(name=ALL)
+        return [] if one.queue else [f"{one.title}:{name}" for name in _names(within)]
+    return [
+        title if name == ALL else f"{title}:{name}"
+        for job_table, title in titles.items()
+        for name in _names(queues.filter(job_table=job_table))
+    ]
+
+
+def _names(queues: Any) -> list[str]:
+    return list(queues.order_by("name").values_list("name", flat=True))
 
 
 def _manager(served: Served) -> Any:

@@ -125,4 +125,4 @@ def test_a_process_speaks_the_language_of_the_project(tmp_path):
         text=True,
         check=True,
     )
-    assert "alle Warteschlangen aller Warteschlangentabellen" in done.stdout
+    assert "Warteschlangen aller Warteschlangentabellen" in done.stdout

@@ -134,3 +134,15 @@ def test_who_resumes_less_than_is_paused_is_told_of_the_rest():
     ]
     dbqueue("resume", "--all")
     assert dbqueue("resume", "queueapp.Note:slow") == "queueapp.note:slow resumed\n"
+
+
+def test_what_stays_paused_by_itself_is_named():
+    dbqueue("pause", "queueapp.note:a", "queueapp.note:b", "queueapp.small")
+    names = "queueapp.note:a, queueapp.note:b"
+    said = dbqueue("resume", "queueapp.note")
+    assert said == f"queueapp.note resumed\nstill paused by themselves: {names}\n"
+    said = dbqueue("resume", "--all")
+    assert "still paused by themselves: " in said
+    assert names in said
+    assert "queueapp.small" in said
+    assert "themselves" not in dbqueue("resume", "queueapp.note:a")

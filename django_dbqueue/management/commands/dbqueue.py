@@ -38,6 +38,7 @@ from ..operating import OPERATING
 from ..reporting import VERSION
 from ..status import coloured
 from ..verbs import VERBS, ProblemsFound, Refused
+from ._django import take_djangos
 from ._log import printable
 from ._text import asked_text, check_text, workers_text
 from ._types import alias
@@ -84,6 +85,7 @@ class Command(BaseCommand):
         )
         for name, added in (OPERATING | VERBS).items():
             added.add_arguments(verbs.add_parser(name, help=str(added.help)))
+        take_djangos(parser)
 
     def handle(self, *args: Any, **options: Any) -> None:
         # What is for programs is English, and so is what is for those who work on us.
