@@ -108,7 +108,7 @@ def test_what_is_refused_is_told_in_german():
     with translation.override("de"):
         said = refused("status", "nonsense")
         assert said.startswith("'nonsense' ist keine Warteschlangentabelle; installiert sind: ")
-        assert fails(1, "workers", "--stop", "nobody")[1] == (
+        assert fails(2, "workers", "--stop", "nobody")[1] == (
             "'nobody' meint keinen lebenden Worker. Lebend: keiner"
         )
 

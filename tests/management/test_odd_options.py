@@ -9,6 +9,7 @@ from django.core.management import CommandError, call_command
 from django_dbqueue import conf
 from django_dbqueue.models import Queue
 from tests.kit.broken_rows import edit
+from tests.kit.command_line import refused
 from tests.kit.jobs import fresh
 from tests.kit.overview import a_worker
 from tests.queueapp.models import Note
@@ -109,3 +110,16 @@ def test_a_word_that_is_neither_is_refused_by_name(monkeypatch):
     monkeypatch.setenv("DBQUEUE_NOTIFY", "maybe")
     [problem] = conf.wrong_values()
     assert "DBQUEUE_NOTIFY must be true or false, not 'maybe'" in problem
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        ("explain queueapp.nope 1", "queueapp.nope"),
+        ("explain queueapp.note 7", "7"),
+        ("workers --stop nosuch", "nosuch"),
+        ("adopt queueapp.nope", "nope"),
+    ],
+)
+def test_a_name_that_is_none_is_refused_by_exit_code_2(words, why):
+    assert why in refused(*words.split())

@@ -106,20 +106,24 @@ class Command(BaseCommand):
         try:
             run: Callable[[dict[str, Any]], str] = verbs.get(options["verb"], of_an_app)
             self._show(run(options), options)
-        except (ProblemsFound, Refused) as found:
-            if isinstance(found, ProblemsFound):
-                self._show(found.text, options)
-            if options.get("traceback") or not self._called_from_command_line:  # type: ignore[attr-defined]
-                raise
-            # Django would put the class's name before what an operator is told.
-            self.stderr.write(str(found))
-            sys.exit(found.returncode)
+        except ProblemsFound as found:
+            self._show(found.text, options)
+            self._end(found, options)
+        except Refused as refused:
+            self._end(refused, options)
         except (CannotAdopt, UnknownWorker, UnknownTable, UnknownJob, TooMany) as error:
-            raise CommandError(printable(said(error))) from error
+            self._end(Refused(printable(said(error))), options)
         except (Error, ImproperlyConfigured, ImportError) as error:  # the last two: no driver
             raise CommandError(
                 printable(with_advice(first_line(error), options.get("database")))
             ) from error
+
+    def _end(self, why: ProblemsFound | Refused, options: dict[str, Any]) -> None:
+        if options.get("traceback") or not self._called_from_command_line:  # type: ignore[attr-defined]
+            raise why
+        # Django would put the class's name before what an operator is told.
+        self.stderr.write(str(why))
+        sys.exit(why.returncode)
 
     def _show(self, text: str, options: dict[str, Any]) -> None:
         shown = printable(text)
@@ -230,9 +234,9 @@ def of_an_app(options: dict[str, Any]) -> str:
     try:
         return VERBS[options["verb"]].run(options)
     except ValidationError as error:
-        raise CommandError(printable(" ".join(error.messages))) from error
+        raise Refused(printable(" ".join(error.messages))) from error
     except ValueError as error:
-        raise CommandError(printable(said(error))) from error
+        raise Refused(printable(said(error))) from error
 
 
 def torture(options: dict[str, Any]) -> str:
