@@ -192,6 +192,11 @@ class DatabaseAgent:
             return 0.0
         if beat_now is not None:
             self.channel.send(self.heartbeat.beat(beat_now.state) or Missed())
+        if self.sign_off is not None and self.heartbeat.counts_as_dead:
+            # Whatever is left there, others have by now, or take when the database works again.
+            logger.warning("leaving %s without a word: it has taken no beat", self.heartbeat.alias)
+            self.has_ended = True
+            return 0.0
         if self.heartbeat.is_away:
             return TURN_SECONDS_MAX
         recovery_wait = guarded(self.recovery.turn)

@@ -75,6 +75,11 @@ class Heartbeat:
         # The last beat found no database, and others would wait for it as long.
         self.is_away = False
 
+    @property
+    def counts_as_dead(self) -> bool:
+        """Whether others take this worker for dead: so long ago was its last beat."""
+        return time.monotonic() - self.last.at > self.timeout
+
     def may_judge(self) -> bool:
         """Whether this process may call others dead: only where it was never away itself."""
         unbroken = self.last.at - self.good_since >= self.timeout

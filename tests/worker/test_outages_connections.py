@@ -1,14 +1,16 @@
 """A server that is up and yet of no use: it kills, forgets, refuses, or takes no writes."""
 
+import signal
 import time
 from contextlib import ExitStack, contextmanager, suppress
 
 import pytest
 from django.db import DatabaseError, connection, connections
 
+from django_dbqueue.models import Worker
 from django_dbqueue.worker.connections import reset_connections
 from tests.kit.outage_scene import ALIAS, at_work, check_each_ran_once, notes, resumed, scene
-from tests.kit.processes import lines, worker
+from tests.kit.processes import QUICK, lines, worker
 from tests.kit.waiting import wait_until
 from tests.queueapp.models import Note
 
@@ -112,6 +114,17 @@ def test_a_server_that_forgets_idle_connections_costs_no_attempt(private, log):
 def test_no_job_runs_twice_when_the_server_took_no_writes(private, log, full):
     with scene(private, log, full) as made, set_to(private, READ_ONLY, 1, 0):
         time.sleep(made.seconds / 2)
+
+
+def test_an_idle_worker_leaves_a_server_that_takes_no_writes_before_its_time_to_stop(private):
+    with worker(private.database_url, "--shutdown-timeout", "300", **QUICK) as process:
+        wait_until(private.clients)
+        wait_until(lambda: Worker.objects.using(ALIAS).exists())
+        with set_to(private, READ_ONLY, 1, 0):
+            wait_until(lambda: "beating: " in process.stderr)
+            process.send(signal.SIGTERM)
+            assert process.end(60) == 0
+    assert "leaving default without a word" in process.stderr
 
 
 def test_a_job_that_an_error_ended_leaves_no_connection_to_a_server_of_the_past(private):
