@@ -22,9 +22,6 @@ STATES: dict[Status, Any] = {
     ),
     Status.DONE: gettext_lazy("it has ended well; later it is archived or deleted"),
 }
-_PAUSE = gettext_lazy(
-    "No worker claims from the queue meanwhile; what runs goes on, and jobs may still be enqueued."
-)
 ACTIONS: Words = {
     "Retry": gettext_lazy(
         "A failed (buried) or delayed job is ready again now, with all its attempts. Some call "
@@ -43,8 +40,11 @@ ACTIONS: Words = {
     "Cancel": gettext_lazy(
         "It is out for good: in the archive as it is, or deleted where there is none."
     ),
-    "Pause": _PAUSE,
-    "Resume": _PAUSE,
+    "Pause": gettext_lazy(
+        "No worker claims from the queue meanwhile; what runs goes on, and jobs may still be "
+        "enqueued."
+    ),
+    "Resume": gettext_lazy("Workers claim from the queue again, within a second."),
     "Send again": gettext_lazy(
         "The message of an email that has ended is queued once more, as a new mail."
     ),
