@@ -27,6 +27,7 @@ MODELS = {
     "dbqueue_tasks.task": (_("task"), _("tasks")),
     "dbqueue_tasks.asynctask": (_("async task"), _("async tasks")),
     "dbqueue_schedules.schedule": (_("schedule"), _("schedules")),
+    "dbqueue_bulk.bulkaction": (_("bulk action"), _("bulk actions")),
     "dbqueue_beanstalk.tubejob": (_("tube job"), _("tube jobs")),
 }
 # Of the columns that queue tables and archives share: those of projects, too.
@@ -96,6 +97,19 @@ OWN = {
     "releases": _("releases"),
     "buries": _("buries"),
     "kicks": _("kicks"),
+    "verb": _("verb"),
+    "values": _("values"),
+    "database": _("database"),
+    "choice": _("choice"),
+    "shown_at": _("shown at"),
+    "asked_by": _("asked by"),
+    "asked_by_name": _("asked by"),
+    "total": _("total"),
+    "seen": _("seen"),
+    "counts": _("counts"),
+    "place": _("place"),
+    "first_keys": _("first keys"),
+    "log_entry": _("log entry"),
 }
 
 
