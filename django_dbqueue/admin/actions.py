@@ -8,7 +8,7 @@ from typing import Any
 from django.contrib import messages
 from django.contrib.admin.models import CHANGE, DELETION
 from django.db.models import QuerySet
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.utils.functional import Promise
 from django.utils.translation import gettext as _
@@ -24,7 +24,7 @@ from ..operate.orders import IN_TURN
 from ..states import Status
 from ..texts import wording
 from ..texts.wording import STATES
-from . import confirmation, tabs
+from . import as_job, confirmation, tabs
 from .changelist import NOT_FILTERS
 from .confirmation import ROWS_MAX, Question
 from .databases import alias_of, query_of
@@ -147,7 +147,7 @@ RESCHEDULE = _action(
 
 def act(
     model_admin: Any, request: HttpRequest, queryset: QuerySet[Any], action: Action
-) -> TemplateResponse | None:
+) -> HttpResponse | None:
     """Do it to the rows that were chosen, or to all that match at this moment; at most 10,000."""
     action = action.titled(model_admin)
     is_confirmed, form = confirmation.is_confirmed(request), None
@@ -161,6 +161,9 @@ def act(
             _do(model_admin, request, action, Progress(action.verb, ROWS_MAX), [])
         return asked
     verb = action.verb if form is None else action.verb.with_values(**form.values())
+    if across and as_job.is_chosen(request):
+        said = action.sentence(verb), queryset.model
+        return as_job.enqueue(model_admin, request, verb.name, *said, **dict(verb.values))
     keysets = [Keyset(queryset.order_by(), BY_KEY)]
     if across:
         keysets = [keyset for _word, keyset in _by_state(model_admin, request, queryset, verb)]
@@ -197,6 +200,9 @@ def _ask(
     question = replace(action.question, form=form, queues=queues[:QUEUES_MAX])
     if confirmation.is_across(request):
         by_state = _by_state(model_admin, request, queryset, action.verb)
+        keysets = [keyset for _word, keyset in by_state]
+        offer = as_job.offered(action.verb.name, queryset, keysets, ROWS_MAX)
+        question = replace(question, offer=offer)
         return confirmation.ask_about_all(model_admin, request, by_state, question)
     rows = list(queryset.order_by("pk"))
     return confirmation.ask_about_rows(model_admin, request, rows, question) if rows else None

@@ -3,7 +3,7 @@ done to all that match."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, islice
 from typing import Any
 
@@ -12,7 +12,7 @@ from django.contrib import messages
 from django.contrib.admin import ModelAdmin, helpers
 from django.contrib.admin.models import CHANGE
 from django.db.models import Model, QuerySet
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.utils import timezone
 from django.utils.html import format_html
@@ -26,7 +26,7 @@ from ..operate.keyset import Keyset, keyset_of
 from ..operate.recording import record
 from ..texts.wording import number as spoken
 from ..texts.wording import state_word
-from . import tabs
+from . import as_job, tabs
 from .changelist import NOT_FILTERS
 from .pages import page_url, respond
 from .search import as_key
@@ -67,6 +67,13 @@ class Question:
     button: Any
     form: Any = None  # of what it is told besides the jobs
     queues: Sequence[str] = ()  # that it may name
+    offer: as_job.Offer | None = None  # of more than one press may change
+    is_for_job: bool = False  # and for nothing else
+
+    @property
+    def verb(self) -> str:
+        """Its name in code."""
+        return self.action.removesuffix("_selected")
 
 
 @dataclass
@@ -116,7 +123,7 @@ def confirmed(
     queryset: QuerySet[Any],
     question: Question,
     do: Callable[[Iterator[list[Any]]], None],
-) -> TemplateResponse | None:
+) -> HttpResponse | None:
     """Do it to the rows, up to 500 at a time, if that was confirmed, else ask; never to more than
     10,000 at once.
 
@@ -124,9 +131,18 @@ def confirmed(
     """
     keys = unpacked(request, queryset.model)
     if keys is None:
+        if is_across(request) and as_job.is_chosen(request):
+            title, model = str(question.title), queryset.model
+            return as_job.enqueue(model_admin, request, question.verb, title, model)
         light = queryset.select_related(None).only(*LIGHT)
         keys = [row.pk for row in some(model_admin, request, light, ROWS_MAX + 1)]
     if len(keys) > ROWS_MAX:
+        across = is_across(request)
+        offer = as_job.offered(question.verb, queryset, None, ROWS_MAX) if across else None
+        if offer is not None:
+            whole = [(_("rows"), selected_keyset(model_admin, request, queryset))]
+            question = replace(question, offer=offer, is_for_job=True)
+            return ask_about_all(model_admin, request, whole, question)
         text = _("At most %(most)s at once: choose fewer. Nothing was changed.")
         text %= {"most": spoken(ROWS_MAX)}
         model_admin.message_user(request, text, messages.ERROR)
@@ -247,6 +263,7 @@ def _ask(model_admin: Any, request: HttpRequest, asked: Asked) -> TemplateRespon
         "asked": asked,
         "question": asked.question,
         "zone": timezone.get_current_timezone_name(),
+        "most": spoken(ROWS_MAX),
         "filters": _chosen_filters(model_admin.get_changelist_instance(request)),
         "list_query": f"?{filters(request)}",
         "checkbox": helpers.ACTION_CHECKBOX_NAME,

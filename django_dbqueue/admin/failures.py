@@ -18,9 +18,10 @@ from ..metrics.counts import Failed
 from ..monitor.failures import FailureGroup, Failures, choice_of, failures, one_group
 from ..operate import recording
 from ..operate.acting import KICK, Progress, Verb
+from ..operate.orders import in_state
 from ..states import Status
 from ..worker.served import Served, UnknownTable, parse_one
-from . import confirmation, words
+from . import as_job, confirmation, words
 from .actions import KICK as RETRYING
 from .actions import level_of, outcome
 from .confirmation import ROWS_MAX
@@ -137,7 +138,13 @@ def retry_view(model_admin: Any, request: HttpRequest) -> HttpResponse:
     is_confirmed = confirmation.is_confirmed(request)
     form = RetryForm(request.POST if is_confirmed else None, prefix=PREFIX)
     if is_confirmed and form.is_valid():
-        return _retry(model_admin, request, asked, KICK.with_values(**form.values()))
+        verb = KICK.with_values(**form.values())
+        if as_job.is_chosen(request):
+            said, back = RETRYING.sentence(verb), page_url(model_admin.admin_site, LIST)
+            model, values = asked.served.model, dict(verb.values)
+            page = as_job.enqueue(model_admin, request, KICK.name, said, model, **values)
+            return page or HttpResponseRedirect(back)
+        return _retry(model_admin, request, asked, verb)
     group = one_group(asked.served, asked.fingerprint, asked.until)
     may_inspect = may(request, asked.served.model, "inspect")
     count = 0 if group is None else group.here.buried
@@ -153,6 +160,7 @@ def retry_view(model_admin: Any, request: HttpRequest) -> HttpResponse:
         "count": "0" if group is None else counted(group.here, count),
         "at_once": number(min(count, ROWS_MAX)),
         "is_more": count > ROWS_MAX,
+        "offer": _offer(asked) if count > ROWS_MAX else None,
         "hidden": asked.hidden | {"count": str(count)},
     }
     return respond(model_admin, request, "dbqueue/retry.html", context)
@@ -168,6 +176,12 @@ def _asked(request: HttpRequest) -> Asked:
     if served.using not in connections or "\x00" in data.get("failure", ""):
         raise Http404(_("No such failures."))
     return Asked(served, data.get("failure", ""), until)
+
+
+def _offer(asked: Asked) -> as_job.Offer | None:
+    rows = asked.served.model._default_manager.using(asked.served.using)
+    buried = in_state(rows.filter(failure=asked.fingerprint), Status.BURIED)
+    return as_job.offered(KICK.name, buried, None, ROWS_MAX, asked.until)
 
 
 def _list_of(site: AdminSite, request: HttpRequest, asked: Asked) -> str:

@@ -1,6 +1,6 @@
 from typing import Any
 
-from django.apps import AppConfig
+from django.apps import AppConfig, apps
 from django.utils.translation import gettext_lazy
 
 
@@ -16,4 +16,9 @@ class BulkConfig(AppConfig):
         from . import words  # noqa: PLC0415
 
         diagnose.REASONS["dbqueue_bulk.bulkaction"] = words.reasons
+        if apps.is_installed("django.contrib.admin"):
+            from ..admin.as_job import AS_JOB  # noqa: PLC0415
+            from .asking import AsBulkAction  # noqa: PLC0415
+
+            AS_JOB[:] = [AsBulkAction()]
         overview.UNDER_WAY["dbqueue_bulk.bulkaction"] = words.under_way

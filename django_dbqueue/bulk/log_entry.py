@@ -41,7 +41,7 @@ def result_of(counts: Mapping[str, int]) -> Moved:
 def flat(choice: Mapping[str, Any]) -> dict[str, str]:
     """As a list's address has it: ``failed_at_from=…``."""
     found: dict[str, str] = {}
-    for name, value in choice.items():
+    for name, value in sorted(choice.items()):  # a database may keep no order
         if isinstance(value, Mapping):
             found |= {f"{name}_{word}": str(one) for word, one in value.items()}
         else:

@@ -28,7 +28,8 @@ def which(choice: Any) -> str:
     """``state = buried, queue = mail``."""
     if not isinstance(choice, Mapping):
         return str(choice)  # a hand wrote it
-    said = [f"{FILTERS.get(name, name)} = {_value(name, value)}" for name, value in choice.items()]
+    names = [*(name for name in FILTERS if name in choice), *(choice.keys() - FILTERS.keys())]
+    said = [f"{FILTERS.get(name, name)} = {_value(name, choice[name])}" for name in names]
     return ", ".join(said) or _("all of the table")
 
 

@@ -269,7 +269,7 @@ def test_the_log_has_one_entry_in_the_name_of_the_person(chief):
     said = f"Cancel: 30 changed; bulk action {row.pk}; rows: 30 ("
     assert entry.change_message.startswith(said)
     assert entry.change_message.count(",") == 20
-    assert entry.change_message.endswith("; filters: state=ready&queue=q")
+    assert entry.change_message.endswith("; filters: queue=q&state=ready")
 
 
 def test_a_person_who_is_gone_by_then_is_in_nobodys_way(chief):
