@@ -55,6 +55,10 @@ def _moment(text: Any) -> str:
     return f"{shown:%Y-%m-%d %H:%M:%S}"
 
 
+def named(row: Any) -> str:
+    return _("bulk action %(key)s") % {"key": row.pk}
+
+
 def progress(row: Any) -> str:
     """``3,000 of 26,600 (11 %): 2,990 changed``; '' where it has not begun."""
     if row.total is None:
@@ -81,4 +85,5 @@ def under_way(table: Table) -> list[str]:
     """For ``monitor.overview.UNDER_WAY``."""
     rows = table.model._base_manager.using(table.connection.alias)
     claimed = rows.filter(status=Status.CLAIMED, retry_at__isnull=False, total__isnull=False)
-    return [f"{row}: {progress(row)}" for row in claimed.order_by("retry_at")[:UNDER_WAY_MAX]]
+    shown = claimed.order_by("retry_at")[:UNDER_WAY_MAX]
+    return [f"{named(row)}: {progress(row)}" for row in shown]

@@ -18,6 +18,7 @@ from tests.kit.bulk import TABLE, asked, entries, rows, worked_off
 from tests.kit.failures import failed, kind
 from tests.kit.jobs import fresh
 from tests.kit.overview import a_worker
+from tests.kit.pseudo import escapes, pseudo_language, stored_texts
 from tests.queueapp.models import Note
 
 pytestmark = pytest.mark.usefixtures("db_rows")
@@ -230,6 +231,16 @@ def test_the_log_and_the_page_of_what_people_did_name_the_person(browser):
     page = text_of(browser.get("/admin/dbqueue/queue/activity/"))
     assert f"Cancel: {FEW + 1} changed; bulk action {row.pk}" in page
     assert User.objects.get().username in page
+
+
+def test_nothing_of_the_question_and_of_what_follows_escapes_gettext(browser):
+    rows(FEW + 1, Status.BURIED)
+    for action in ("kick_selected", "cancel_selected"):
+        with pseudo_language():
+            page = text_of(browser.post(NOTES, question_for(action)))
+            after = text_of(browser.post(NOTES, form_of(page), follow=True))
+        data = stored_texts() | {"UTC", "Beanstalk", "user0"}
+        assert escapes(page, data) | escapes(after, data) == set()
 
 
 def test_failures_of_one_kind_are_retried_by_a_job(browser):
