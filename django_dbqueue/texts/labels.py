@@ -97,19 +97,8 @@ OWN = {
     "releases": _("releases"),
     "buries": _("buries"),
     "kicks": _("kicks"),
-    "verb": _("verb"),
-    "values": _("values"),
     "database": _("database"),
-    "choice": _("choice"),
-    "shown_at": _("shown at"),
-    "asked_by": _("asked by"),
     "asked_by_name": _("asked by"),
-    "total": _("total"),
-    "seen": _("seen"),
-    "counts": _("counts"),
-    "place": _("place"),
-    "first_keys": _("first keys"),
-    "log_entry": _("log entry"),
 }
 
 
