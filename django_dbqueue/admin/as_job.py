@@ -12,6 +12,7 @@ from django.http import HttpRequest, HttpResponseRedirect
 from django.utils.html import format_html
 from django.utils.translation import gettext as _
 
+from ..exceptions import QueueFull
 from ..operate.keyset import Keyset
 from ..operate.walking import WINDOW_ROWS_MAX
 from .pages import row_url
@@ -76,6 +77,9 @@ def enqueue(
     token = request.POST.get(FIELD, "")
     try:
         [job] = [one.enqueue(token, request.user, verb, model, values) for one in AS_JOB]
+    except QueueFull as full:
+        model_admin.message_user(request, str(full), messages.ERROR)
+        return None
     except ValueError:  # nothing of ours, or the app is gone
         text = _("That page is too old. Nothing was changed: ask once more.")
         model_admin.message_user(request, text, messages.ERROR)
@@ -84,7 +88,8 @@ def enqueue(
     name = f"{job._meta.verbose_name} {job.pk}"
     shown = format_html('<a href="{}">{}</a>', url, name) if url else name
     text = _("%(action)s: %(job)s does it to all that match.")
-    said = format_html(text % {"action": "{}", "job": "{}"}, title, shown)
+    places = {"action": "{action}", "job": "{job}"}
+    said = format_html(text % places, action=title, job=shown)
     model_admin.message_user(request, said, messages.SUCCESS)
     return HttpResponseRedirect(url) if url else None
 

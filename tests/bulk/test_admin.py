@@ -14,6 +14,7 @@ from django_dbqueue.bulk.models import BulkAction
 from django_dbqueue.models import Worker
 from django_dbqueue.states import Status
 from tests.kit.admin_lists import NOTES, text_of
+from tests.kit.bounds import limits
 from tests.kit.bulk import TABLE, asked, entries, rows, worked_off
 from tests.kit.failures import failed, kind
 from tests.kit.jobs import fresh
@@ -207,6 +208,15 @@ def test_twice_the_same_button_is_one_job(browser):
     sent = form_of(text_of(browser.post(f"{NOTES}?state=4", question_for("kick_selected"))))
     first, second = (browser.post(f"{NOTES}?state=4", sent) for _ in range(2))
     assert first["Location"] == second["Location"]
+    assert BulkAction.objects.count() == 1
+
+
+def test_a_queue_of_bulk_actions_that_is_full_says_so(browser):
+    rows(FEW + 1, Status.BURIED)
+    asked("kick")
+    with limits(TABLE, max_length=1):
+        page = text_of(ask(browser))
+    assert "may hold 1" in page
     assert BulkAction.objects.count() == 1
 
 

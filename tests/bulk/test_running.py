@@ -118,6 +118,8 @@ def test_what_waits_for_its_key_is_among_all_and_not_among_the_delayed():
     assert states(Shared) == [Status.CLAIMED, Status.CLAIMED, Status.DELAYED]
     assert worked_off(asked("prioritize", Chosen(Status.DELAYED), Shared, priority=5)).seen == 0
     assert worked_off(asked("prioritize", Chosen(), Shared, priority=6)).counts["changed"] == 1
+    assert worked_off(asked("bury", Chosen(), Shared)).counts["changed"] == 3
+    assert states(Shared) == [Status.BURIED] * 3
 
 
 def test_a_queue_that_is_full_ends_it_and_says_so():
