@@ -1,16 +1,15 @@
 """What is done to more mail than one press may change: sent again, erased, marked as sent."""
 
-import re
 from datetime import timedelta
 
 import pytest
 
-from django_dbqueue.admin import as_job, confirmation
+from django_dbqueue.admin import confirmation
 from django_dbqueue.bulk import running
 from django_dbqueue.bulk.models import BulkAction
 from django_dbqueue.mail.bulk_verbs import resend
 from django_dbqueue.mail.deliveries import Outcome
-from django_dbqueue.mail.models import ArchivedEmail, Email
+from django_dbqueue.mail.models import Email
 from django_dbqueue.operate.by_row import Doer
 from django_dbqueue.operate.moments import now_of
 from django_dbqueue.states import Status
@@ -68,11 +67,3 @@ def test_messages_are_erased_and_what_is_in_doubt_is_settled_by_jobs():
     assert all(fresh(one).is_erased for one in old)
     finished(letter("anna"), failed=True, anna=Outcome.IN_DOUBT)
     assert worked_off(asked("settle", model=Email)).counts == {"changed": 1, "skipped": 3}
-
-
-def test_where_the_app_is_not_installed_too_many_are_refused(browser, monkeypatch):
-    monkeypatch.setattr(as_job, "AS_JOB", [])
-    sent()
-    page = text_of(browser.post(LIST, question_for("resend_selected"), follow=True))
-    assert re.search("At most 5 at once: choose fewer. Nothing was changed.", page)
-    assert not ArchivedEmail.objects.exists()
