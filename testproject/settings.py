@@ -62,6 +62,7 @@ INSTALLED_APPS = [
     "django_dbqueue",
     "django_dbqueue.mail",
     "django_dbqueue.tasks",
+    "django_dbqueue.bulk",
     "testproject.shop",
 ]
 if TESTING:

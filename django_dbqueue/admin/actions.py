@@ -7,7 +7,7 @@ from typing import Any
 from django.contrib import messages
 from django.contrib.admin.models import CHANGE, DELETION
 from django.db.models import QuerySet
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.utils.functional import Promise
 from django.utils.translation import gettext as _
@@ -18,11 +18,12 @@ from ..operate import acting, recording
 from ..operate.acting import Progress, Verb, told
 from ..operate.cursor import BY_KEY
 from ..operate.keyset import Keyset, keyset_of, keyset_of_parked
+from ..operate.moments import as_of
 from ..operate.orders import IN_TURN
 from ..states import Status
 from ..texts import wording
 from ..texts.wording import STATES
-from . import confirmation, matching, tabs
+from . import as_job, confirmation, matching, tabs
 from .commands import command_line
 from .confirmation import Question
 from .lists import QUEUES_MAX, is_parked_asked, queues_of
@@ -73,7 +74,7 @@ def _action(
     name: str = "",
 ) -> Action:
     name = name or f"{verb.name}_selected"
-    return Action(verb, Question(name, title, text, title), form)
+    return Action(verb, Question(name, title, text, title, verb.name), form)
 
 
 RETRIED = gettext_lazy(
@@ -134,7 +135,7 @@ RESCHEDULE = _action(
 
 def act(
     model_admin: Any, request: HttpRequest, queryset: QuerySet[Any], action: Action
-) -> TemplateResponse | None:
+) -> HttpResponse | None:
     """Do it to the rows that were chosen, or to those of all that match that were counted when it
     was asked; at most 10,000, and within some seconds."""
     action = action.titled(model_admin)
@@ -150,6 +151,10 @@ def act(
             _do(model_admin, request, action, Progress(action.verb), [])
         return asked
     verb = action.verb if form is None else action.verb.with_values(**form.values())
+    if across and as_job.is_chosen(request):
+        said, until = action.sentence(verb), matching.asked_at(request)
+        values, model = dict(verb.values), queryset.model
+        return as_job.enqueue(model_admin, request, verb.name, said, model, until, **values)
     progress = Progress(
         verb, matching.ROWS_MAX, recording.KEYS_NAMED_MAX, seconds=matching.PRESS_SECONDS
     )
@@ -167,8 +172,10 @@ def _counted(
     groups = matching.packed_keys(request, queryset.model)
     if groups is not None:
         return matching.by_keys(queryset, groups)
-    rows = matching.until(request, queryset)
-    by_state = [] if rows is None else _by_state(model_admin, request, rows, verb)
+    until = matching.asked_at(request)
+    if until is None:
+        return []
+    by_state = _by_state(model_admin, request, as_of(queryset, until), verb)
     return [keyset for _word, keyset in by_state]
 
 

@@ -3,7 +3,7 @@ done to all that match."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from django import forms
@@ -11,7 +11,7 @@ from django.contrib import messages
 from django.contrib.admin import ModelAdmin, helpers
 from django.contrib.admin.models import CHANGE
 from django.db.models import Model, QuerySet
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.utils import timezone
 from django.utils.html import format_html
@@ -25,7 +25,7 @@ from ..operate.keyset import Keyset, keyset_of
 from ..operate.recording import record
 from ..texts.wording import number as spoken
 from ..texts.wording import state_word
-from . import matching, tabs
+from . import as_job, matching, tabs
 from .changelist import NOT_FILTERS
 from .matching import KEYS_FIELD, ByState, Found, find
 from .pages import page_url, respond
@@ -61,8 +61,11 @@ class Question:
     title: Any  # texts that are made before anybody reads them
     text: Any
     button: Any
+    verb: str = ""  # in code
     form: Any = None  # of what it is told besides the jobs
     queues: Sequence[str] = ()  # that it may name
+    offer: as_job.Offer | None = None  # of more than one press may change
+    is_for_job: bool = False  # and for nothing else
 
 
 @dataclass
@@ -113,23 +116,32 @@ def confirmed(
     queryset: QuerySet[Any],
     question: Question,
     do: Callable[[Iterator[list[Any]]], None],
-) -> TemplateResponse | None:
+) -> HttpResponse | None:
     """Do it to the rows, up to 500 at a time, if that was confirmed, else ask; never to more than
     10,000 at once.
 
     What is done is done to the rows that were shown, not to what matches the filters by now.
     """
+    if is_across(request) and as_job.is_chosen(request):
+        title, until = str(question.title), matching.asked_at(request)
+        model = queryset.model
+        return as_job.enqueue(model_admin, request, question.verb, title, model, until)
     found, is_asked = Found([]), is_confirmed(request)
     packed = matching.packed_keys(request, queryset.model) if is_asked else None
     if packed is not None:
         found.groups = packed
     elif is_across(request):
         is_asked = False  # nobody has seen which these are
-        found = find([(_("rows"), selected_keyset(model_admin, request, queryset))])
+        by_state = [(_("rows"), selected_keyset(model_admin, request, queryset))]
+        found = find(queryset, by_state)
+        question = _with_offer(question, queryset, found)
     else:
         found.groups = [list(queryset.order_by("pk").values_list("pk", flat=True))]
     keys = found.keys
     if found.has_more or len(keys) > matching.ROWS_MAX:
+        if question.offer is not None:
+            question = replace(question, is_for_job=True)
+            return _ask_about_found(model_admin, request, queryset, found, question)
         text = _("At most %(most)s at once: choose fewer. Nothing was changed.")
         text %= {"most": spoken(matching.ROWS_MAX)}
         model_admin.message_user(request, text, messages.ERROR)
@@ -187,10 +199,10 @@ def ask_about_keys(
 ) -> TemplateResponse:
     """``rows``: the first of them."""
     number = len(found.keys)
-    if number <= MOST:
+    if number <= MOST and question.offer is None:
         return ask_about_rows(model_admin, request, rows, question, found.note)
     sample = [model_admin.describe(row) for row in rows[:SAMPLE_ROWS]]
-    others, counts = number - SAMPLE_ROWS, [(_("rows"), spoken(number))]
+    others, counts = max(number - SAMPLE_ROWS, 0), [(_("rows"), spoken(number))]
     asked = Asked(question, counts, sample, [], others, found.note, found.hidden())
     return _ask(model_admin, request, asked)
 
@@ -219,15 +231,33 @@ def ask_about_all(
     question: Question,
 ) -> TemplateResponse | None:
     """``by_state``: the words of the states, and all that match in each. None where none does."""
-    until = matching.moment_of(queryset)
-    found = find(by_state)
+    found = find(queryset, by_state)
     if not (found.keys or found.is_cut):
         return None
+    question = _with_offer(question, queryset, found)
+    return _ask_about_found(model_admin, request, queryset, found, question)
+
+
+def _with_offer(question: Question, queryset: QuerySet[Any], found: Found) -> Question:
+    """A job does it to those, too, that were not found."""
+    if not found.is_partial:
+        return question
+    return replace(question, offer=as_job.offered(question.verb, queryset))
+
+
+def _ask_about_found(
+    model_admin: Any,
+    request: HttpRequest,
+    queryset: QuerySet[Any],
+    found: Found,
+    question: Question,
+) -> TemplateResponse:
+    """A sample of all that match."""
     rows = matching.sample(queryset, found.keys[:SAMPLE_ROWS])
     sample = [model_admin.describe(row) for row in rows]
-    # What has a value already is among the first of them for ever.
-    hidden = found.hidden(until if question.form is not None else None)
-    asked = Asked(question, found.counts, sample, note=found.note, hidden=hidden)
+    note = "" if question.is_for_job else found.note
+    hidden = found.hidden(names_keys=question.form is None and not question.is_for_job)
+    asked = Asked(question, found.counts, sample, note=note, hidden=hidden)
     return _ask(model_admin, request, asked)
 
 

@@ -18,9 +18,10 @@ from ..metrics.counts import UNKNOWN, Failed
 from ..monitor.failures import FailureGroup, Failures, choice_of, failures, one_group
 from ..operate import recording
 from ..operate.acting import KICK, Progress, Verb
+from ..operate.orders import in_state
 from ..states import Status
 from ..worker.served import Served, UnknownTable, parse_one
-from . import confirmation, matching, words
+from . import as_job, confirmation, matching, words
 from .actions import KICK as RETRYING
 from .actions import level_of, outcome, stopped
 from .databases import query_of
@@ -141,7 +142,14 @@ def retry_view(model_admin: Any, request: HttpRequest) -> HttpResponse:
     is_confirmed = confirmation.is_confirmed(request)
     form = RetryForm(request.POST if is_confirmed else None, prefix=PREFIX)
     if is_confirmed and form.is_valid():
-        return _retry(model_admin, request, asked, KICK.with_values(**form.values()))
+        verb = KICK.with_values(**form.values())
+        if as_job.is_chosen(request):
+            said, back = RETRYING.sentence(verb), page_url(model_admin.admin_site, LIST)
+            model, values = asked.served.model, dict(verb.values)
+            shown = said, model, asked.until
+            page = as_job.enqueue(model_admin, request, KICK.name, *shown, **values)
+            return page or HttpResponseRedirect(back)
+        return _retry(model_admin, request, asked, verb)
     group = one_group(asked.served, asked.fingerprint, asked.until)
     may_inspect = may(request, asked.served.model, "inspect")
     count = 0 if group is None else group.here.buried
@@ -157,6 +165,7 @@ def retry_view(model_admin: Any, request: HttpRequest) -> HttpResponse:
         "count": "0" if group is None else counted(group.here, count),
         "at_once": number(min(count, matching.ROWS_MAX)),
         "is_more": count > matching.ROWS_MAX,
+        "offer": _offer(asked) if count > matching.ROWS_MAX else None,
         "hidden": asked.hidden | {"count": str(count)},
     }
     return respond(model_admin, request, "dbqueue/retry.html", context)
@@ -172,6 +181,12 @@ def _asked(request: HttpRequest) -> Asked:
     if served.using not in connections or "\x00" in data.get("failure", ""):
         raise Http404(_("No such failures."))
     return Asked(served, data.get("failure", ""), until)
+
+
+def _offer(asked: Asked) -> as_job.Offer | None:
+    rows = asked.served.model._default_manager.using(asked.served.using)
+    buried = in_state(rows.filter(failure=asked.fingerprint), Status.BURIED)
+    return as_job.offered(KICK.name, buried)
 
 
 def _list_of(site: AdminSite, request: HttpRequest, asked: Asked) -> str:

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from django.core.exceptions import ValidationError
-from django.db.models import Q, QuerySet
+from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils.translation import gettext as _
 
@@ -44,10 +44,15 @@ class Found:
     counts: list[tuple[str, str]] = field(default_factory=list)
     has_more: bool = False
     is_cut: bool = False
+    until: datetime | None = None  # when they were looked for
 
     @property
     def keys(self) -> list[Any]:
         return [key for group in self.groups for key in group]
+
+    @property
+    def is_partial(self) -> bool:
+        return self.has_more or self.is_cut
 
     @property
     def note(self) -> str:
@@ -63,19 +68,22 @@ class Found:
         )
         return text % {"seconds": number(LONG_WALK_SECONDS)}
 
-    def hidden(self, until: datetime | None = None) -> dict[str, str]:
-        """The fields of the form; with a moment, where the first ones are not those that are
-        meant."""
-        if self.has_more and until is not None:
-            return {UNTIL_FIELD: until.isoformat()}
+    def hidden(self, names_keys: bool = True) -> dict[str, str]:
+        """The fields of the form; without the keys where more match, and what has a value already
+        would be among the first of them for ever."""
+        fields = {}
+        if self.is_partial and self.until is not None:
+            fields[UNTIL_FIELD] = self.until.isoformat()
+        if self.has_more and not names_keys:
+            return fields
         packed = ";".join(",".join(map(str, group)) for group in self.groups if group)
-        return {KEYS_FIELD: packed, **({MORE_FIELD: "1"} if self.has_more else {})}
+        return fields | {KEYS_FIELD: packed, **({MORE_FIELD: "1"} if self.has_more else {})}
 
 
-def find(by_state: ByState) -> Found:
+def find(queryset: QuerySet[Any], by_state: ByState) -> Found:
     """At most 10,000 of all that match, by the indexes of their states; where none answers for a
     filter, those that are found within ten seconds."""
-    found, left = Found([]), ROWS_MAX
+    found, left = Found([], until=now_of(queryset.db)), ROWS_MAX
     give_up = time.monotonic() + LONG_WALK_SECONDS
     for word, keyset in by_state:
         light = keyset.queryset.select_related(None).only("pk", *keyset.order.names)
@@ -125,17 +133,11 @@ def by_keys(rows: QuerySet[Any], groups: Sequence[Sequence[Any]]) -> Iterator[Ke
             yield Keyset(of_keys(rows.order_by(), keys[start : start + CHUNK_ROWS]), BY_KEY)
 
 
-def moment_of(rows: QuerySet[Any]) -> datetime:
-    return now_of(rows.db)
-
-
-def until(request: HttpRequest, rows: QuerySet[Any]) -> QuerySet[Any] | None:
-    """Without those that were enqueued, or failed, after somebody was asked; None where the form
-    has no such moment."""
+def asked_at(request: HttpRequest) -> datetime | None:
+    """The moment up to which jobs are meant; None where the form has none."""
     try:
         moment = datetime.fromisoformat(request.POST.get(UNTIL_FIELD, ""))
-        moment = InstantField().get_prep_value(moment)
+        found: datetime = InstantField().get_prep_value(moment)
     except (ValidationError, ValueError):
         return None
-    failed = Q(failed_at__lte=moment) | Q(failed_at=None)
-    return rows.filter(failed, created_at__lte=moment)
+    return found

@@ -27,6 +27,10 @@ FORMS: list[Any] = [
     pgettext_lazy("a queue is paused", "until somebody resumes it"),
     gettext_lazy("until %(time)s"),
     gettext_lazy("Mark as failed"),
+    gettext_lazy("Mark as sent"),
+    gettext_lazy("Erase messages"),
+    gettext_lazy("Send again"),
+    gettext_lazy("bulk action %(key)s"),
     gettext_lazy("Message erased"),
     gettext_lazy("Marked as sent"),
     gettext_lazy("Sent again as %(names)s"),
@@ -40,7 +44,7 @@ FORMS: list[Any] = [
     gettext_lazy("export: stopped after %(number)s rows"),
 ]
 ROWS = re.compile(r"(.+); rows: (\d[\d,]{0,30})((?: \([^()]*\))?)", re.DOTALL)
-OF = re.compile(r"(.+); (failure \w+|dbqueue [\w-]+)", re.DOTALL)
+OF = re.compile(r"(.+); (failure \w+|dbqueue [\w-]+|bulk action \d+)", re.DOTALL)
 VALUE = re.compile(r"%\((\w+)\)s")
 
 
@@ -52,8 +56,8 @@ def in_words(said: str) -> str:
         count = int(found[2].replace(",", ""))
         rows = ngettext("rows: %(number)s", "rows: %(number)s", count) % {"number": number(count)}
         return f"{in_words(found[1])}; {rows}{found[3]}"
-    if found := OF.fullmatch(said):  # a failure, or by a command: names alone
-        return f"{in_words(found[1])}; {found[2]}"
+    if found := OF.fullmatch(said):  # a failure, by a command or a bulk action
+        return f"{in_words(found[1])}; {_form(found[2])}"
     for place in (found.start() for found in re.finditer(": ", said)):
         if RESULT.fullmatch(said[place + 2 :]):
             return f"{_form(said[:place])}: {''.join(_results(said[place + 2 :]))}"

@@ -16,13 +16,14 @@ class MailConfig(AppConfig):
         from .. import diagnose, signals  # noqa: PLC0415
         from ..lifecycle.sweep import FailedPruner  # noqa: PLC0415
         from ..worker import reaper  # noqa: PLC0415
-        from . import checks, reasons, tracking  # noqa: PLC0415
+        from . import bulk_verbs, checks, reasons, tracking  # noqa: PLC0415
         from .conf import mail_conf  # noqa: PLC0415
         from .privacy.erase import Eraser  # noqa: PLC0415
         from .sending.connections import close_idle_connections  # noqa: PLC0415
 
         signals.worker_stopped.connect(close_idle_connections, dispatch_uid="dbqueue_mail")
 
+        bulk_verbs.register()
         register(checks.check_delivery, "mail")
         register(checks.check_settings, "mail")
         register(checks.check_for_production, "mail", deploy=True)

@@ -62,17 +62,23 @@ def walk(
         size = max(size, min(size * GROWTH, int(affordable), WINDOW_ROWS_MAX))
 
 
-def pages(keyset: Keyset, size: int) -> Iterator[Page]:
-    """All of a list, by so many rows at once, and none where a window had none; those that come
-    meanwhile may be among them. A row that a hand wrote is read in some way."""
-    cursor, windowed = None, replace(keyset, window_rows=CHUNK_WINDOW_ROWS)
+def pages(keyset: Keyset, size: int, cursor: Cursor | None = None) -> Iterator[Page]:
+    """All of a list, or all after a cursor, by so many rows at once, and none where a window had
+    none; those that come meanwhile may be among them. A row that a hand wrote is read in some way.
+    """
+    windowed = replace(keyset, window_rows=CHUNK_WINDOW_ROWS)
     while True:
         with dialect_of(connections[keyset.queryset.db]).decode_leniently():
             page = windowed.page(size, cursor)
         yield page
-        cursor = keyset.order.cursor_of(page.rows[-1]) if page.has_more else page.window_end
+        cursor = after(keyset, page)
         if cursor is None:
             return
+
+
+def after(keyset: Keyset, page: Page) -> Cursor | None:
+    """Where the list goes on; None at its end."""
+    return keyset.order.cursor_of(page.rows[-1]) if page.has_more else page.window_end
 
 
 def chunks(keyset: Keyset, size: int) -> Iterator[list[Any]]:

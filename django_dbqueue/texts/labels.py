@@ -27,6 +27,7 @@ MODELS = {
     "dbqueue_tasks.task": (_("task"), _("tasks")),
     "dbqueue_tasks.asynctask": (_("async task"), _("async tasks")),
     "dbqueue_schedules.schedule": (_("schedule"), _("schedules")),
+    "dbqueue_bulk.bulkaction": (_("bulk action"), _("bulk actions")),
     "dbqueue_beanstalk.tubejob": (_("tube job"), _("tube jobs")),
 }
 # Of the columns that queue tables and archives share: those of projects, too.
@@ -96,6 +97,8 @@ OWN = {
     "releases": _("releases"),
     "buries": _("buries"),
     "kicks": _("kicks"),
+    "database": _("database"),
+    "asked_by_name": _("asked by"),
 }
 
 

@@ -9,6 +9,7 @@ EMAIL, OLD_EMAIL = "/admin/dbqueue_mail/email/", "/admin/dbqueue_mail/archivedem
 MAILER, SUPPRESSION = "/admin/dbqueue_mail/mailer/", "/admin/dbqueue_mail/suppression/"
 SCHEDULE = "/admin/dbqueue_schedules/schedule/"
 TUBE_JOB = "/admin/dbqueue_beanstalk/tubejob/"
+BULK_ACTION = "/admin/dbqueue_bulk/bulkaction/"
 TASK, ASYNC_TASK = "/admin/dbqueue_tasks/task/", "/admin/dbqueue_tasks/asynctask/"
 STATES = ("ready", "claimed", "done", "delayed", "buried")
 
@@ -43,6 +44,7 @@ LISTS = {
     "tasks": TASK,
     "async tasks": ASYNC_TASK,
     "tube jobs": TUBE_JOB,
+    "bulk actions": BULK_ACTION,
     "schedules": SCHEDULE,
     "schedule form": f"{SCHEDULE}add/",
 }
@@ -60,6 +62,7 @@ ROWS = {
     "task": TASK,
     "async_task": ASYNC_TASK,
     "tube_job": TUBE_JOB,
+    **dict.fromkeys(("broken_bulk_action", "bulk_action"), BULK_ACTION),
 }
 PARTS = {"page": "change", "history": "history", "delete": "delete"}
 OTHERS = ["history failed", "history refused", "delete suppression", "delete schedule"]

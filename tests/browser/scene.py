@@ -8,15 +8,19 @@ from types import SimpleNamespace
 from django.contrib.auth.models import User
 
 from django_dbqueue.beanstalk.models import TubeJob
+from django_dbqueue.bulk.chosen import Chosen
+from django_dbqueue.bulk.models import Asker, BulkAction
 from django_dbqueue.fields import DbNow
 from django_dbqueue.mail.deliveries import Outcome
 from django_dbqueue.mail.models import Email, Mailer, Suppression
 from django_dbqueue.mail.models.suppression import Reason
 from django_dbqueue.models import Minute, Queue, Worker
 from django_dbqueue.models.minute import RAN, WAITED
+from django_dbqueue.operate.moments import now_of
 from django_dbqueue.operate.recording import record
 from django_dbqueue.schedules.firing import run_now
 from django_dbqueue.schedules.models import Schedule
+from django_dbqueue.states import Status
 from django_dbqueue.tasks.models import AsyncTask, Task
 from django_dbqueue.testing import InlineWorker
 from testproject.shop.images import make_thumbnail, paint
@@ -56,6 +60,7 @@ def build(text="a note", queue="default", error="it does not work"):
         **build_tasks(text),
         **build_schedules(text, error),
         **build_tube_jobs(text, queue, error),
+        **build_bulk_actions(text, queue, error),
     )
 
 
@@ -163,6 +168,28 @@ def build_tube_jobs(text, queue, error):
     job.bury(error)
     overwrite(job, queue=queue)
     return {"tube_job": fresh(job)}
+
+
+def build_bulk_actions(text, queue, error):
+    """One that runs, one that has failed, and one that waits."""
+    chosen, now = Chosen(Status.BURIED, queue), now_of("default")
+    times = {"created_at": {"from": now, "until": now}}
+    made = [
+        BulkAction.ask(verb, Note, "default", one, now, Asker("", text[:200]), values)[0]
+        for verb, one, values in (
+            ("kick", chosen, {"due": now, "time_to_run": 60}),
+            ("move", Chosen(times=times), {"queue": "another"}),
+            ("resend", Chosen(), {}),
+        )
+    ]
+    counts = {"changed": 2, "skipped": 1, "twins": 1, "no_room": 0, "barred": 0}
+    running, broken, _waiting = made
+    BulkAction.objects.filter(pk=broken.pk).update(queue="apart")
+    claim_one(BulkAction)
+    overwrite(running, total=12_000, seen=3, counts=counts)
+    claim_one(BulkAction, queue="apart").bury(error)
+    overwrite(broken, queue=queue)
+    return {"bulk_action": fresh(running), "broken_bulk_action": fresh(broken)}
 
 
 def running():

@@ -13,6 +13,7 @@ from django.test import Client, RequestFactory
 from django.urls import reverse
 
 from django_dbqueue.beanstalk.models import TubeJob
+from django_dbqueue.bulk.models import BulkAction
 from django_dbqueue.exceptions import Bury
 from django_dbqueue.mail.models import ArchivedEmail, Email, Mailer, Suppression
 from django_dbqueue.models import Queue, Worker
@@ -34,6 +35,7 @@ MODELS: tuple[type[Model], ...] = (
     AsyncTask,
     Schedule,
     TubeJob,
+    BulkAction,
 )
 OURS = "django_dbqueue."
 OF_DJANGO = {"changelist", "add", "history", "delete", "change"}

@@ -141,7 +141,7 @@ class SimulatedWorker:
 
 def simulation(monkeypatch: Any, seed: int, limit: int, longest: float) -> Simulation:
     world = Simulation(seed, limit, longest)
-    monkeypatch.setattr(turns, "time", world)
+    monkeypatch.setattr(turns, "process_clock", world)
     monkeypatch.setattr(turns, "RateBucket", world)
     return world
 

@@ -74,9 +74,15 @@ DOING = [
 ]
 
 
+@pytest.fixture
+def anna():
+    user = User.objects.create_user("anna")
+    yield user
+    user.delete()
+
+
 @pytest.mark.parametrize("line", DOING)
-def test_what_is_stored_of_a_command_is_english_in_every_language(line):
-    User.objects.get_or_create(username="anna")
+def test_what_is_stored_of_a_command_is_english_in_every_language(line, anna):
     written = {}
     for language in ("en", "de"):
         failed()

@@ -33,6 +33,7 @@ FLOORS = [
         "tasks",
         "schedules",
         "beanstalk",
+        "bulk",
         "torture",
         "demo_data",
         "server",
@@ -41,7 +42,7 @@ FLOORS = [
     },
     {"testing"},
 ]
-QUEUE_APPS = {"mail", "tasks", "beanstalk", "torture"}
+QUEUE_APPS = {"mail", "tasks", "beanstalk", "bulk", "torture"}
 
 
 @pytest.fixture(scope="module")

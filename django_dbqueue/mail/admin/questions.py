@@ -12,6 +12,7 @@ RESEND = Question(
         "recipients who have not got it, or, where all have, to all of them."
     ),
     gettext_lazy("Send again"),
+    "resend",
 )
 FORGET = Question(
     "forget_selected",
@@ -21,10 +22,12 @@ FORGET = Question(
         "sent, when and to whom stays known. Mail that waits or is claimed is left as it is."
     ),
     gettext_lazy("Erase for good"),
+    "forget",
 )
 SETTLE = Question(
     "settle_selected",
     gettext_lazy("Mark as sent"),
     gettext_lazy("What is in doubt among these is marked as sent, and is not tried again."),
     gettext_lazy("Mark as sent"),
+    "settle",
 )
