@@ -157,7 +157,7 @@ def test_many_jobs_at_once_need_a_named_shard(shop):
 
 def test_a_command_about_one_job_asks_for_its_shard(shop):
     shop.shell("Report.objects.using('east').create(customer='x')")
-    said = shop.manage("dbqueue", "explain", "shop.Report", "1", code=1)
+    said = shop.manage("dbqueue", "explain", "shop.Report", "1", code=2)
     assert "name one of shop.report@north, shop.report@south, shop.report@east" in said
     assert "shop.report 1: ready" in shop.manage("dbqueue", "explain", "shop.Report@east", "1")
     shop.manage("dbqueue", "pause", "shop.Report")
