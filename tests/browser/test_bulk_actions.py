@@ -25,7 +25,8 @@ def test_all_that_match_are_changed_by_a_job(browse, keep_picture, monkeypatch, 
     page.locator("input[name=everything]").first.check()
     choose(page, action)
     keep_picture(page, f"as-job-{action}")
-    assert page.inaccessible() == []
+    if scripts:  # without them axe's own timers may stand still, and it never answers
+        assert page.inaccessible() == []
     page.look_like("light", PHONE)
     assert page.overflow() <= 0
     if action == "move_selected":
