@@ -10,6 +10,8 @@ from django.db.models import Sum
 
 from django_dbqueue.models import Minute
 from django_dbqueue.states import Status
+from django_dbqueue.worker.child import Child
+from django_dbqueue.worker.shared_memory import Running, SharedMemory
 from django_dbqueue.worker.stack_dumps import StackDump
 from tests.kit.jobs import fresh
 from tests.kit.processes import lines, wait_for_lines, worker
@@ -57,6 +59,20 @@ def test_what_other_jobs_have_come_to_is_counted(database_url, log):
         process.end()
     summed = Minute.objects.aggregate(completed=Sum("completed"), failed=Sum("failed"))
     assert summed == {"completed": 2, "failed": 2}
+
+
+def test_a_child_is_not_killed_before_it_has_written_but_for_a_while():
+    shared, stacks = SharedMemory(1), StackDump()
+    child = Child(0, "", shared, stacks, os.open(os.devnull, os.O_WRONLY), None)
+    child.kill_soon([Running("default", "queueapp.note", "1", 0.0, 0.0, 1)])
+    os.write(stacks._file.fileno(), b'Thread 0x1 (most recent call first):\n  File "a.py"\n')
+    wait_until(lambda: stacks.has_answered([1]))
+    assert not child.may_be_killed(child.write_until - 0.1)
+    assert child.may_be_killed(child.write_until)
+    shared.has_written = True
+    assert child.may_be_killed(child.write_until - 0.1)
+    os.close(child.control)
+    stacks.close()
 
 
 def test_without_attempts_left_it_is_buried(database_url, log):
