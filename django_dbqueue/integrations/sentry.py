@@ -1,26 +1,32 @@
-"""Errors of jobs for Sentry, each once, with the job that it happened in.
+"""Errors of jobs for Sentry, each once, with the job that it happened in; and its traces of them.
 
 ``sentry_sdk.init(..., integrations=[DBQueueIntegration()])``; Sentry's own for Django comes by
 itself. Needs the package sentry-sdk. May be imported by the settings.
 """
 
 from collections.abc import Sequence
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 from django.core.exceptions import ImproperlyConfigured
 
 from .. import events, signals
-from ..events import End
+from ..conf import conf
+from ..events import End, Enqueueing
 from ..exceptions import Bury, Retry, recorded
 from ..guard import raised
 from .fence import fenced, nothing
+from .trace_column import SYSTEM, destination, key_of, put, queue_of, read
 
 if TYPE_CHECKING:
     from ..lifecycle.table import Table
 
 try:
     import sentry_sdk
+    from sentry_sdk.consts import OP
     from sentry_sdk.integrations import Integration
+    from sentry_sdk.tracing import Span
+    from sentry_sdk.tracing_utils import has_tracing_enabled
     from sentry_sdk.utils import event_from_exception
 except ImportError as error:
     message = "this needs the package sentry-sdk: install django-dbqueue[sentry]"
@@ -34,7 +40,8 @@ UID = "dbqueue-sentry"
 class DBQueueIntegration(Integration):
     """Each failed attempt is an event; with ``retries=False`` only one after which there is none.
 
-    Each run has a scope of its own, also in threads and coroutines.
+    Each run has a scope of its own, also in threads and coroutines. Where Sentry's tracing is on,
+    it is a transaction, too, in the trace of the request that enqueued the job.
     """
 
     identifier = "dbqueue"
@@ -44,6 +51,7 @@ class DBQueueIntegration(Integration):
 
     @staticmethod
     def setup_once() -> None:
+        events.enqueueing.subscribe(enqueueing)
         events.running.subscribe(running)
         signals.job_reaped.connect(reaped, dispatch_uid=UID)
         signals.worker_stopped.connect(flush, dispatch_uid=UID)
@@ -59,6 +67,34 @@ def flush(**_: Any) -> None:
     sentry_sdk.flush(FLUSH_SECONDS)
 
 
+def _traces() -> bool:
+    """With TRACING the spans are OpenTelemetry's, which Sentry can read."""
+    is_on = _integration() is not None and not conf["TRACING"]
+    return is_on and has_tracing_enabled(sentry_sdk.get_client().options)
+
+
+def enqueueing(what: Enqueueing) -> End:
+    """A span over the INSERT; its trace is written into the rows that have a column for it."""
+    if not _traces():
+        return nothing
+    name = destination(what.model._meta.label_lower, queue_of(what))
+
+    def begin() -> End:
+        manager = sentry_sdk.start_span(op=OP.QUEUE_PUBLISH, name=name)
+        span = manager.__enter__()
+        _tell(span, name, len(what.jobs))
+        put(what, dict(span.iter_headers()))
+
+        def end(error: BaseException | None) -> None:
+            if (key := key_of(what)) is not None and error is None:
+                span.set_data("messaging.message.id", key)
+            manager.__exit__(type(error) if error else None, error, None)
+
+        return end
+
+    return fenced("Sentry", begin)
+
+
 def running(table: "Table", jobs: Sequence[Any]) -> End:
     """A scope of its own over the run, and an event where it fails."""
     integration = _integration()
@@ -66,22 +102,49 @@ def running(table: "Table", jobs: Sequence[Any]) -> End:
         return nothing
 
     def begin() -> End:
-        # A run may end in another function than it began in, but never in another context.
-        manager = sentry_sdk.isolation_scope()
-        scope = manager.__enter__()
-        scope.clear_breadcrumbs()
-        _describe(scope, table.label, jobs)
+        with ExitStack() as opened:
+            scope = opened.enter_context(sentry_sdk.isolation_scope())
+            scope.clear_breadcrumbs()
+            span = opened.enter_context(_transaction(table.label, jobs)) if _traces() else None
+            _describe(scope, table.label, jobs)
+            # A run may end in another function than it began in, but never in another context.
+            until_end = opened.pop_all()
 
         def end(error: BaseException | None) -> None:
-            try:
-                if error is not None and _is_told(integration, table, jobs, error):
+            with until_end:
+                has_failed = error is not None and _is_failure(error)
+                if span is not None:
+                    span.set_status("internal_error" if has_failed else "ok")
+                if error is not None and has_failed and _is_told(integration, table, jobs, error):
                     _send(raised(recorded(error)))
-            finally:
-                manager.__exit__(None, None, None)
 
         return end
 
     return fenced("Sentry", begin)
+
+
+def _transaction(label: str, jobs: Sequence[Any]) -> Span:
+    """Of a run; in the trace in which its job was enqueued, or one of its own for several."""
+    first, name = jobs[0], destination(label, jobs[0].queue)
+    headers = read(first) if len(jobs) == 1 else {}
+    known = {"table": label, "queue": first.queue, "task": getattr(first, "task_path", None)}
+    transaction = sentry_sdk.start_transaction(
+        sentry_sdk.continue_trace(headers, op=OP.QUEUE_PROCESS, name=name, source="task"),
+        custom_sampling_context={"dbqueue": known},
+    )
+    _tell(transaction, name, len(jobs))
+    if len(jobs) == 1:
+        transaction.set_data("messaging.message.id", str(first.claim_key))
+        transaction.set_data("messaging.message.retry.count", first.attempts - 1)
+    return transaction
+
+
+def _tell(span: Span, name: str, count: int) -> None:
+    """By Sentry's conventions for queues."""
+    span.set_data("messaging.system", SYSTEM)
+    span.set_data("messaging.destination.name", name)
+    if count > 1:
+        span.set_data("messaging.batch.message_count", count)
 
 
 def reaped(sender: Any, job: Any, error: str | None, **_: Any) -> None:
@@ -95,14 +158,17 @@ def reaped(sender: Any, job: Any, error: str | None, **_: Any) -> None:
     flush()
 
 
+def _is_failure(error: BaseException) -> bool:
+    from ..worker.buffer import GivenBack  # noqa: PLC0415  # the settings may import us
+
+    return not isinstance(error, GivenBack) and not (isinstance(error, Retry) and error.of is None)
+
+
 def _is_told(
     integration: DBQueueIntegration, table: "Table", jobs: Sequence[Any], error: BaseException
 ) -> bool:
     from ..lifecycle.claim_end import attempts_max  # noqa: PLC0415  # the settings may import us
-    from ..worker.buffer import GivenBack  # noqa: PLC0415
 
-    if isinstance(error, GivenBack) or (isinstance(error, Retry) and error.of is None):
-        return False
     is_last = any(job.attempts >= attempts_max(table.policy, job) for job in jobs)
     return integration.retries or is_last or isinstance(error, Bury)
 

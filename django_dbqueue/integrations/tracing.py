@@ -4,11 +4,10 @@ On with ``DBQUEUE["TRACING"]``. It needs the package opentelemetry-api; the proj
 the exporters and the propagators. Where a span goes wrong, the job goes on.
 """
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from django.core.exceptions import FieldDoesNotExist, ImproperlyConfigured
+from django.core.exceptions import ImproperlyConfigured
 
 from .. import events, signals
 from ..conf import conf
@@ -18,6 +17,7 @@ from ..guard import capture, message_of, raised
 from ..lifecycle.table import Table
 from ..worker.buffer import GivenBack
 from .fence import fenced
+from .trace_column import SYSTEM, destination, key_of, put, queue_of, read
 
 try:
     from opentelemetry import context, propagate, trace
@@ -27,8 +27,6 @@ except ImportError as error:
     message = "TRACING needs the package opentelemetry-api: install django-dbqueue[tracing]"
     raise ImproperlyConfigured(message) from error
 
-SYSTEM = "django_dbqueue"
-COLUMN = "trace_context"
 CONTEXT_CHARS_MAX = 4000  # of a row; of a longer one only the trace is kept
 TRACEPARENT = "traceparent"
 LINKS_MAX = 100  # from one run to the traces of its jobs
@@ -59,21 +57,19 @@ def flush(**_: Any) -> None:
 def enqueueing(what: Enqueueing) -> End:
     """A span over the INSERT; its context is written into the rows that have a column for it."""
     jobs, label = what.jobs, what.model._meta.label_lower
-    attributes = _attributes("send", _destination(label, _queue_of(what)), len(jobs))
+    attributes = _attributes("send", destination(label, queue_of(what)), len(jobs))
 
     def begin() -> End:
         name = "send " + attributes["messaging.destination.name"]
         span = tracer.start_span(name, kind=SpanKind.PRODUCER, attributes=attributes)
         here = trace.set_span_in_context(span)
-        if _has_column(what.model):
-            what.columns[COLUMN] = _written(here)
+        put(what, _written(here))
         token = context.attach(here)
 
         def end(error: BaseException | None) -> None:
             context.detach(token)
-            key = getattr(jobs[0], "pk", None) if len(jobs) == 1 else None
-            if key is not None and error is None:
-                span.set_attribute("messaging.message.id", str(key))
+            if (key := key_of(what)) is not None and error is None:
+                span.set_attribute("messaging.message.id", key)
             _end(span, error)
 
         return end
@@ -84,7 +80,7 @@ def enqueueing(what: Enqueueing) -> End:
 def running(table: Table, jobs: Sequence[Any]) -> End:
     """A span over a run: a child of the one in which its job was enqueued; with several jobs, or
     with ``TRACING = "link"``, a trace of its own that is linked to theirs."""
-    attributes = _attributes("process", _destination(table.label, jobs[0].queue), len(jobs))
+    attributes = _attributes("process", destination(table.label, jobs[0].queue), len(jobs))
     if len(jobs) == 1:
         attributes["messaging.message.id"] = str(jobs[0].claim_key)
         attributes["dbqueue.attempt"] = jobs[0].attempts
@@ -139,40 +135,17 @@ def _attributes(operation: str, destination: str, count: int) -> dict[str, Any]:
     return found | ({"messaging.batch.message_count": count} if count > 1 else {})
 
 
-def _destination(label: str, queue: str) -> str:
-    """As ``runworker`` takes it."""
-    return f"{label}:{queue}"
-
-
-def _queue_of(what: Enqueueing) -> str:
-    first = what.jobs[0]
-    if isinstance(first, Mapping):
-        return str(first.get("queue") or what.model._meta.get_field("queue").get_default())
-    return str(first.queue)
-
-
-def _has_column(model: Any) -> bool:
-    try:
-        model._meta.get_field(COLUMN)
-    except FieldDoesNotExist:
-        return False
-    return True
-
-
-def _written(here: Context) -> str | None:
+def _written(here: Context) -> dict[str, str]:
     carrier: dict[str, str] = {}
     propagate.inject(carrier, here)
     if sum(map(len, carrier.values())) > CONTEXT_CHARS_MAX:
         carrier = {name: value for name, value in carrier.items() if name == TRACEPARENT}
-    return json.dumps(carrier) if carrier else None
+    return carrier
 
 
 def _read(job: Any) -> Context | None:
     """The context in which a job was enqueued; None where its row holds none."""
-    text = getattr(job, COLUMN, None)
-    if not text:
-        return None
     found = Context()
-    with capture():  # a hand may have written anything there
-        found = propagate.extract(json.loads(text), Context())
+    with capture():  # a propagator of the project's may refuse it
+        found = propagate.extract(read(job), Context())
     return found if trace.get_current_span(found).get_span_context().is_valid else None

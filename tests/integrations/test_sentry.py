@@ -25,23 +25,30 @@ DSN = "https://public@sentry.example.com/1"
 
 @pytest.fixture
 def start():
-    """Initialise the SDK; the events that it hands on are in the list. Its integrations that change
-    other packages are left to the test of a process."""
+    """Initialise the SDK; the events that it hands on are in the list, and so are transactions with
+    a sampler of traces. Its integrations that change other packages are left to the test of a
+    process."""
     found = []
 
     class Local(Transport):
         def capture_envelope(self, envelope):
-            found.append(envelope.get_event())
+            found.append(envelope.get_event() or envelope.get_transaction_event())
 
-    def begin(**options):
+    def begin(traces=None, **options):
         # For once in a process it subscribes by itself.
         DBQueueIntegration.setup_once()
-        integrations = [DBQueueIntegration(**options)]
-        sentry_sdk.init(DSN, transport=Local, default_integrations=False, integrations=integrations)
+        sentry_sdk.init(
+            DSN,
+            transport=Local,
+            default_integrations=False,
+            integrations=[DBQueueIntegration(**options)],
+            **({} if traces is None else {"traces_sampler": traces}),
+        )
         return found
 
     yield begin
     sentry_sdk.get_global_scope().set_client(None)
+    events.enqueueing.unsubscribe(sentry.enqueueing)
     events.running.unsubscribe(sentry.running)
     for signal in (signals.job_reaped, signals.worker_stopped):
         signal.disconnect(dispatch_uid=sentry.UID)
@@ -135,6 +142,109 @@ def test_what_breaks_in_sentry_is_no_jobs_failure(start, monkeypatch):
     log = work_off("queueapp.watched")
     assert Watched.objects.done().filter(pk=job.pk).exists()
     assert "Sentry could not be told of a job: no events today" in log
+
+
+def always(_):
+    return 1.0
+
+
+def test_a_run_is_a_transaction_in_the_trace_of_its_request(start):
+    found = start(traces=always)
+    with sentry_sdk.start_transaction(op="http.server", name="order") as request:
+        job = Watched.objects.create(queue="slow")
+    work_off("queueapp.watched")
+    [order, run] = found
+    [enqueued] = order["spans"]
+    assert (enqueued["op"], enqueued["description"]) == ("queue.publish", "queueapp.watched:slow")
+    assert enqueued["data"]["messaging.message.id"] == str(job.pk)
+    trace = run["contexts"]["trace"]
+    assert (run["transaction"], trace["op"]) == ("queueapp.watched:slow", "queue.process")
+    assert (trace["trace_id"], trace["parent_span_id"]) == (request.trace_id, enqueued["span_id"])
+    assert trace["status"] == "ok"
+    told = {name: trace["data"][f"messaging.{name}"] for name in ("system", "destination.name")}
+    assert told == {"system": "django_dbqueue", "destination.name": "queueapp.watched:slow"}
+    assert trace["data"]["messaging.message.id"] == str(job.pk)
+    assert trace["data"]["messaging.message.retry.count"] == 0
+    assert run["contexts"]["dbqueue"]["id"] == str(job.pk)
+
+
+def test_an_attempt_that_failed_is_a_transaction_with_its_error(start):
+    found = start(traces=always, retries=False)
+    Watched.objects.create(action="fail")
+    with virtual_clock() as clock:
+        drain(clock, "queueapp.watched")
+    [first, event, second] = found
+    for run, attempt in ((first, 1), (second, 2)):
+        assert run["contexts"]["trace"]["status"] == "internal_error"
+        assert run["contexts"]["trace"]["data"]["messaging.message.retry.count"] == attempt - 1
+    assert event["contexts"]["trace"]["span_id"] == second["contexts"]["trace"]["span_id"]
+
+
+def test_a_job_that_asks_to_be_retried_is_a_transaction_that_went_well(start):
+    found = start(traces=always)
+    Watched.objects.create(action="retry")
+    work_off("queueapp.watched")
+    assert [run["contexts"]["trace"]["status"] for run in found] == ["ok"]
+
+
+def test_the_sampler_sees_what_runs_and_the_request_decides_for_its_jobs(start):
+    seen = []
+
+    def sampler(context):
+        seen.append(context)
+        return 0.0 if context["parent_sampled"] is None else float(context["parent_sampled"])
+
+    found = start(traces=sampler)
+    with sentry_sdk.start_transaction(name="order"):
+        calls.add.enqueue(1, b=2)
+    work_off("dbqueue_tasks.task")
+    assert found == []
+    known = {"table": "dbqueue_tasks.task", "queue": "default", "task": "tests.tasks.calls.add"}
+    assert seen[1]["dbqueue"] == known
+    assert (seen[1]["parent_sampled"], seen[1]["transaction_context"]["op"]) == (
+        False,
+        "queue.process",
+    )
+
+
+def test_a_batch_is_one_transaction_and_coroutines_have_their_own(start):
+    found = start(traces=always)
+    WatchedBatch.objects.bulk_create([WatchedBatch() for _ in range(3)])
+    work_off("queueapp.watchedbatch")
+    [batch] = found
+    assert batch["contexts"]["trace"]["data"]["messaging.batch.message_count"] == 3
+    found.clear()
+    for number in range(3):
+        WatchedCoroutine.objects.create(number=number)
+    work_off("queueapp.watchedcoroutine")
+    assert len({run["contexts"]["trace"]["trace_id"] for run in found}) == 3
+
+
+@pytest.mark.parametrize("text", ["no json", "[1]", '{"sentry-trace": "x", "baggage": "%"}'])
+def test_a_row_that_a_hand_has_written_is_traced_by_itself(start, text):
+    found = start(traces=always)
+    job = Watched.objects.create()
+    Watched.objects.filter(pk=job.pk).update(trace_context=text)
+    work_off("queueapp.watched")
+    assert len(found) == 1
+    assert Watched.objects.done().filter(pk=job.pk).exists()
+
+
+def test_with_tracing_on_the_spans_are_left_to_opentelemetry(start, settings):
+    found = start(traces=always)
+    settings.DBQUEUE = {"TRACING": True}
+    Watched.objects.create(action="report")
+    work_off("queueapp.watched")
+    assert [event["level"] for event in found] == ["error"]
+
+
+def test_without_a_rate_of_traces_there_is_none(start):
+    found = start()
+    with sentry_sdk.start_transaction(name="order"):
+        job = Watched.objects.create()
+    work_off("queueapp.watched")
+    assert found == []
+    assert Watched.objects.get(pk=job.pk).trace_context is None
 
 
 @pytest.mark.any_database
