@@ -1,4 +1,4 @@
-"""The pictures of the docs, taken of the real pages: three stills, and a film of a kill.
+"""The pictures of the docs, taken of the real pages: four stills, and a film of a kill.
 
     python scripts/pictures.py [film] [stills]
 
@@ -105,6 +105,7 @@ def take_stills(site: Site, page: Page) -> None:
     time.sleep(BEFORE_WRITTEN)
     for name, height, address in (
         ("overview", 1500, QUEUES),
+        ("failures", 640, f"{QUEUES}failures/"),
         ("charts", 900, f"{QUEUES}charts/?table=dbqueue_mail.email&queue=demo&span=day"),
         ("job", 900, site.address_of_a_buried_job()),
     ):

@@ -100,7 +100,7 @@ def _attempt(one: dict[str, Any], ready_since: Any, may_inspect: bool) -> Event:
     return Event(
         "failed",
         title % {"number": which if isinstance(which, int) else "?"},
-        started or None,
+        _end(one) or started,
         ", ".join(_facts(one, started, ready_since)),
         ": ".join(filter(None, [shown, said])),
         _text(one.get("traceback")) if may_inspect else "",

@@ -109,8 +109,10 @@ def _of_failures(failed: Failures) -> list[Alert]:
     attempts = sum(one.hour for one in fresh)
     buried = sum(one.here.buried for one in fresh)
     more = "+" * any(one.here.is_at_least for one in fresh)
-    names = [one.failure.exception.rpartition(".")[2] or _("an error") for one in fresh]
-    named = ", ".join(dict.fromkeys(names[:NAMED_MAX])) + ", ..." * (len(names) > NAMED_MAX)
+    every = [one.failure.exception.rpartition(".")[2] or _("an error") for one in fresh]
+    names = list(dict.fromkeys(every))
+    others = len(names) - NAMED_MAX
+    named = ", ".join(names[:NAMED_MAX]) + (f" (+{others})" if others > 0 else "")
     lately = ngettext(
         "%(number)s attempt failed in the last hour",
         "%(number)s attempts failed in the last hour",

@@ -1,6 +1,7 @@
 """The page of one job: why it waits, what has happened, what it holds; and what it keeps back."""
 
 import json
+from datetime import UTC, datetime
 
 import pytest
 from django.db import connection
@@ -18,7 +19,7 @@ from django_dbqueue.fields import DbNow
 from django_dbqueue.lifecycle import reap
 from django_dbqueue.lifecycle.table import table_of
 from django_dbqueue.models import Worker
-from tests.kit.jobs import fresh
+from tests.kit.jobs import fresh, overwrite
 from tests.kit.overview import a_worker
 from tests.queueapp.models import Kept, Note
 
@@ -59,6 +60,14 @@ def test_the_page_of_a_failed_job_tells_its_story(browser):
         'value="kick_selected"',
     ):
         assert words in page, words
+
+
+def test_an_attempt_has_failed_when_it_ended_not_when_it_began():
+    job = failed("the text")
+    [error] = job.errors
+    overwrite(job, errors=[{**error, "started": "2026-01-05T10:00:00+00:00", "seconds": 3600.0}])
+    [told] = [one for one in timeline(fresh(job), True, timezone.now()) if one.kind == "failed"]
+    assert told.at == datetime(2026, 1, 5, 11, tzinfo=UTC)
 
 
 def test_who_may_not_inspect_sees_no_word_of_what_it_holds_or_said(people):

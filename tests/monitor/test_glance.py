@@ -1,6 +1,7 @@
 """What the first page is made of: the verdict, the last hour, what runs, what is due next."""
 
 import math
+import re
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -93,6 +94,15 @@ def test_jobs_that_failed_for_good_within_the_hour_are_worth_a_look():
     assert found.level == "look"
     said = "Worth a look: 1 attempt failed in the last hour, and 1 such job waits for a person"
     assert found.sentence == f"{said}: ValueError."
+
+
+def test_of_many_kinds_of_failures_two_are_named_and_the_others_counted():
+    a_worker()
+    for error in (NO_PAPER, ValueError("no ink"), OSError("no file"), KeyError("x"), TypeError()):
+        failed(error)
+        count(1, error)
+    said = look().verdict.sentence
+    assert re.search(r"5 such jobs wait for a person: \w+, \w+ \(\+2\)\.$", said), said
 
 
 def test_what_failed_lately_is_told_apart_from_what_has_waited_for_weeks():
