@@ -12,7 +12,6 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
-from ..conf import conf
 from ..fields import check_name
 from ..metrics.numbers import Count
 from ..metrics.time_series import Quantiles
@@ -144,7 +143,7 @@ def _row(one: QueueOverview, site: AdminSite, request: HttpRequest) -> Row:
     hour, query = one.hour, {"table": one.title, "queue": one.queue}
     title = _("Charts of %(queue)s: %(number)s done in the last hour")
     title %= {"queue": one.queue, "number": number(hour.completed)}
-    target, seconds = conf["LATE_AFTER"], max(0.0, one.oldest_seconds or 0.0)
+    target, seconds = one.late_after, max(0.0, one.oldest_seconds or 0.0)
     is_late = seconds > target and one.paused is None
     try:
         check_name(one.queue, "queue")

@@ -3,7 +3,7 @@
 from datetime import datetime, timedelta
 from typing import Any
 
-from ..conf import cached
+from ..conf import cached, conf
 from ..fields import DbNow
 from .limiter import base_of
 from .policy import Policy
@@ -28,6 +28,12 @@ def has_max_age(model: type) -> bool:
 def limits_of(model: Any, queue: str) -> Policy:
     """``policy_of_queue``; a lane has the limits of its queue, and is counted by itself."""
     return policy_of_queue(model, base_of(model, queue))
+
+
+def late_after(model: type, queue: str) -> float:
+    """Seconds for which its oldest ready job may wait until that is a problem."""
+    seconds = limits_of(model, queue).late_after
+    return float(conf["LATE_AFTER"] if seconds is None else seconds)
 
 
 def expiry(model: type, queue: str, due: Any) -> Any:

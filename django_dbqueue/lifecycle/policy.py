@@ -46,7 +46,9 @@ class Policy:
     others do while one that failed waits for its retry, or is buried.
     ``max_length`` bounds each queue of the table; ``when_full`` says what becomes of a job that
     finds it full: ``"wait"`` for up to ``full_wait`` seconds. ``max_age`` gives an ``expires_at``
-    to jobs that have none. The setting ``QUEUES`` may say otherwise of one queue.
+    to jobs that have none. ``late_after`` says how long a ready job may wait until the admin warns,
+    where the setting ``LATE_AFTER`` does not fit. The setting ``QUEUES`` may say otherwise of one
+    queue.
     """
 
     time_to_run: int = 300
@@ -68,6 +70,7 @@ class Policy:
     when_full: Literal["reject", "wait", "drop_oldest"] = "reject"
     full_wait: float = 10.0
     max_age: float | None = None
+    late_after: float | None = None
     rate: str | Mapping[str, int] | None = None
     rate_burst: int | None = None
     rate_key: str | Callable[[Any], str | None] | None = None
@@ -95,7 +98,7 @@ OPTIONS = frozenset(option.name for option in fields(Policy))
 # What the setting QUEUES may say of one queue.
 QUEUE_OPTIONS = frozenset(
     (
-        *("max_length", "when_full", "full_wait", "max_age"),
+        *("max_length", "when_full", "full_wait", "max_age", "late_after"),
         *("concurrency_key", "concurrency_limit", "key_order", "when_head_fails"),
         *("rate", "rate_burst", "rate_key"),
     )
@@ -187,6 +190,7 @@ PROBLEMS: dict[str, Callable[[Any], str]] = {
         value is None or _is_number(value, 1, MAX_SECONDS),
         f"it must be between 1 and {MAX_SECONDS} seconds, or None",
     ),
+    "late_after": lambda value: "" if value is None else _time_problem(value),
     "rate": lambda value: "" if value is None else _rate_problem(value),
     "rate_burst": lambda value: _unless(
         value is None or (isinstance(value, int) and _is_number(value, 1, 2**31 - 1)),

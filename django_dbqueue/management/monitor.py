@@ -30,15 +30,14 @@ def add_arguments(parser: ArgumentParser) -> None:
     many = _("alert at so many waiting jobs; default: %(number)s")
     many %= {"number": wording.number(MAX_WAITING)}
     parser.add_argument("--max", type=positive, default=MAX_WAITING, metavar="JOBS", help=many)
-    late = _("alert where a job waits for longer; default: the setting LATE_AFTER")
+    late = _("alert where a job waits for longer; default: late_after of its queue, or LATE_AFTER")
     parser.add_argument("--max-age", type=duration, metavar="TIME", help=late)
 
 
 def run(options: dict[str, Any]) -> str:
     """One line or object for each queue; ``ProblemsFound`` where one is over a limit, or where a
     database cannot be asked."""
-    age = conf["LATE_AFTER"] if options["max_age"] is None else options["max_age"]
-    limits = Thresholds(options["max"], age)
+    limits = Thresholds(options["max"], options["max_age"])
     tables = parse_served(options["tables"], options["database"])
     found, titles = watch(tables, limits), {(one.label, one.using): one.title for one in tables}
     text = as_json(found, limits) if options["json"] else as_text(found, titles)
@@ -59,7 +58,7 @@ def as_json(found: Watched, limits: Thresholds) -> str:
         "version": VERSION,
         "alert": bool(found.over or found.problems),
         "max": limits.waiting,
-        "max_age": limits.age,
+        "max_age": conf["LATE_AFTER"] if limits.age is None else limits.age,
         "queues": [asdict(one) for one in found.queues],
         "problems": found.problems,
     }

@@ -116,7 +116,7 @@ def _of_queue(queue: QueueOverview) -> Iterator[Alert]:
         return
     if queue.waits and not any(worker.state == "alive" for worker in queue.workers):
         yield _of_nobody(queue, name)
-    elif oldest > conf["LATE_AFTER"]:
+    elif oldest > queue.late_after:
         yield Alert(
             _late(queue) % {"name": name, "time": duration(oldest), "rate": queue.rate},
             _(

@@ -3,7 +3,6 @@
 from math import isinf
 from typing import Any
 
-from ..conf import conf
 from ..metrics.due import STRETCH_MAX, DueJobs
 from ..metrics.time_series import Quantiles, begin_of
 from ..states import Status
@@ -76,7 +75,7 @@ def _queue(one: QueueOverview) -> dict[str, Any]:
         "due": one.due,
         "due_at_least": one.due_at_least,
         "oldest_seconds": one.oldest_seconds,
-        "late_after_seconds": conf["LATE_AFTER"],
+        "late_after_seconds": one.late_after,
         **_times("waited", one.waited),
         **_times("ran", one.ran),
         "in_per_minute": one.hour.rate_in,

@@ -12,7 +12,7 @@ from django.utils.translation import gettext as _
 from ..conf.queue_order import is_pattern
 from ..exceptions import first_line
 from ..lifecycle.limiter import base_of, limiter_of
-from ..lifecycle.limits import limits_of
+from ..lifecycle.limits import late_after, limits_of
 from ..lifecycle.table import Table, table_of
 from ..metrics.counting import OPEN, PARTS
 from ..metrics.counts import QUEUES_MAX, due_by_queue, oldest_ready
@@ -54,6 +54,7 @@ class QueueOverview:
     paused: Queue | None = None
     workers: list[ListedWorker] = field(default_factory=list)
     max_length: int | None = None
+    late_after: float = 0.0  # seconds that its oldest ready job may wait
     rate: str = ""  # by which its jobs start at the most
     # Where ``glance`` has looked for it.
     waited: Quantiles | None = None
@@ -205,6 +206,7 @@ def _add_table(served: Served, asked: _OfDatabase, found: Overview) -> None:
         one.paused = its_own or paused.get(ALL)
         one.rate = ", ".join(map(rate_word, limiter.rates(one.queue))) if limiter else ""
         one.max_length = limits_of(served.model, one.queue).max_length
+        one.late_after = late_after(served.model, one.queue)
         one.workers = [worker for worker in workers if worker.takes(one.table, one.queue)]
     found.queues += queues
     if others is not None:

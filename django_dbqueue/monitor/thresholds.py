@@ -20,10 +20,11 @@ from .overview import QueueOverview, overview
 
 @dataclass(frozen=True)
 class Thresholds:
-    """A queue is over them with so many waiting jobs, or where one waits for more seconds."""
+    """A queue is over them with so many waiting jobs, or where one waits for more seconds; None
+    for what is said of each queue, or ``LATE_AFTER``."""
 
     waiting: int
-    age: float
+    age: float | None
 
 
 @dataclass
@@ -37,6 +38,7 @@ class WatchedQueue:
     database: str
     waiting: int
     oldest_seconds: float | None
+    late_after_seconds: float
     delayed: int
     claimed: int
     paused: bool
@@ -95,6 +97,7 @@ def _watched(
             database=served.using,
             waiting=_ready(table, one, limits.waiting) + its_due.number,
             oldest_seconds=max(ages, default=None),
+            late_after_seconds=one.late_after if limits.age is None else limits.age,
             delayed=told["delayed"].number,
             claimed=told["claimed"].number,
             paused=one.paused is not None,
@@ -125,5 +128,5 @@ def _problems(one: WatchedQueue, limits: Thresholds) -> Iterator[str]:
                 "%(number)s or more jobs wait", "%(number)s or more jobs wait", limits.waiting
             )
         yield text % {"number": number(limits.waiting)}
-    if one.oldest_seconds is not None and one.oldest_seconds > limits.age:
+    if one.oldest_seconds is not None and one.oldest_seconds > one.late_after_seconds:
         yield _("the oldest waits for %(time)s") % {"time": duration(one.oldest_seconds)}

@@ -10,6 +10,7 @@ from django.db import connection, connections
 from django.db.models import Model, QuerySet
 
 from django_dbqueue import events
+from django_dbqueue.fields import DbNow
 from django_dbqueue.lifecycle import reap
 from django_dbqueue.lifecycle.table import LIFECYCLE_COLUMNS, Table, table_of
 from django_dbqueue.models import Job
@@ -94,6 +95,10 @@ def overwrite(job: Job, **columns: Any) -> None:
     """Write what only the lifecycle may write: time passes, another worker comes."""
     assert job.pk is not None, "Django's own bulk_create() tells no keys on MySQL"
     QuerySet(type(job)).filter(pk=job.pk).update(**columns)
+
+
+def aged(job: Job, seconds: float, column: str = "created_at") -> None:
+    overwrite(job, **{column: DbNow(-seconds)})
 
 
 def steal(job: Job) -> None:

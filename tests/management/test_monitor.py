@@ -5,11 +5,10 @@ from typing import Any
 
 import pytest
 
-from django_dbqueue.fields import DbNow
-from django_dbqueue.models import Job
+from tests.kit.bounds import limits
 from tests.kit.broken_rows import edit
 from tests.kit.command_line import as_json, dbqueue, fails
-from tests.kit.jobs import claimed, overwrite
+from tests.kit.jobs import aged, claimed
 from tests.kit.overview import Away, a_worker
 from tests.kit.processes import running
 from tests.queueapp.models import Kept, Note
@@ -19,10 +18,6 @@ pytestmark = [pytest.mark.usefixtures("db_rows"), pytest.mark.each_database]
 
 def many(number: int, queue: str = "default", **more: Any) -> None:
     Note.objects.enqueue_many([{} for _ in range(number)], queue=queue, **more)
-
-
-def aged(job: Job, seconds: float, column: str = "created_at") -> None:
-    overwrite(job, **{column: DbNow(-seconds)})
 
 
 def of(queue: str, found: Any, table: str = "queueapp.note") -> Any:
@@ -93,6 +88,18 @@ def test_a_job_that_waits_for_too_long_is_an_alert():
     assert why == "queueapp.note:old: the oldest waits for 50 min"
     assert not as_json("monitor", "--max-age=2h")["alert"]
     assert "queueapp.note:old" in fails(1, "monitor")[1]  # by LATE_AFTER
+
+
+def test_a_queue_may_say_itself_what_is_too_long():
+    aged(Note.objects.create(queue="slow"), 3000)
+    aged(Note.objects.create(queue="quick"), 100)
+    for age, late in ((7200, False), (60, True)):
+        with limits("queueapp.note:slow", late_after=age):
+            found = json.loads(fails(1, "monitor", "--json")[0]) if late else as_json("monitor")
+            slow = of("slow", found)
+            assert (slow["late_after_seconds"], bool(slow["why"])) == (age, late)
+            assert of("quick", found)["late_after_seconds"] == 300
+        assert of("slow", as_json("monitor", "--max-age=1h"))["late_after_seconds"] == 3600
 
 
 def test_only_what_is_named_is_watched():

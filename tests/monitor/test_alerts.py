@@ -6,7 +6,7 @@ from django_dbqueue.fields import DbNow
 from django_dbqueue.models import Queue, Worker
 from django_dbqueue.monitor.alerts import alerts
 from tests.kit.bounds import limits
-from tests.kit.jobs import overwrite
+from tests.kit.jobs import aged, overwrite
 from tests.kit.overview import NOTE, OVERVIEW, a_worker, look, minute, text_of
 from tests.queueapp.models import Note
 
@@ -48,6 +48,21 @@ def test_a_job_that_waits_too_long_is_told(settings):
     assert "the oldest ready job waits for 7 min" in said()
     settings.DBQUEUE = {"LATE_AFTER": 500}
     assert said() == ""
+
+
+def test_a_queue_may_have_a_target_of_its_own(settings):
+    a_worker()
+    for name in ("slow", "quick"):
+        aged(Note.objects.create(queue=name), 400)
+    assert said().count("the oldest ready job waits for 7 min") == 2
+    with limits(f"{NOTE}:slow", late_after=3600):
+        assert "queue quick: the oldest ready job waits" in said()
+        assert "queue slow" not in said()
+        shown = {one.queue: one.late_after for one in look().queues}
+        assert shown["slow"], shown["quick"] == (3600.0, 300.0)
+    settings.DBQUEUE = {"LATE_AFTER": 500}
+    with limits(late_after=10):
+        assert said().count("the oldest ready job waits for 7 min") == 2
 
 
 def test_workers_are_told_when_late_when_silent_and_when_in_trouble():

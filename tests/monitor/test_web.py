@@ -195,7 +195,8 @@ def fill():
 
 
 def test_it_has_what_the_page_shows(settings):
-    settings.DBQUEUE = {"METRICS_TOKEN": "s3cret"}
+    of_asleep = {f"{NOTE}:asleep": {"late_after": 60}}
+    settings.DBQUEUE = {"METRICS_TOKEN": "s3cret", "QUEUES": of_asleep}
     worker = fill()
     found = told(ask(web.status_view, Authorization=TOKEN))
     assert found["version"] == document.VERSION
@@ -205,6 +206,8 @@ def test_it_has_what_the_page_shows(settings):
     queues = {one["queue"]: one for one in found["queues"] if one["table"] == NOTE}
     assert queues["default"]["counts"] == {"ready": 0, "delayed": 1, "claimed": 1, "buried": 1}
     assert (queues["default"]["busy_slots"], queues["default"]["slots"]) == (1, 4)
+    targets = [queues[name]["late_after_seconds"] for name in ("asleep", "default")]
+    assert targets == [60, 300]
     assert (queues["asleep"]["paused"], queues["asleep"]["pause_reason"]) == (True, "tea")
     ran = [queues["default"][f"ran_p95_{name}seconds"] for name in ("above_", "")]
     waited = [queues["default"][f"waited_p95_{name}seconds"] for name in ("above_", "")]
