@@ -22,7 +22,12 @@ HOT_PATH = (
     *("worker/consumer.py", "worker/finisher.py", "worker/job_log.py", "worker/job_signals.py"),
     *("worker/joint_claim.py", "worker/queue_poller.py", "worker/rate_gate.py"),
     *("worker/reconcile.py", "worker/runner.py", "worker/served.py", "worker/session.py"),
-    *("worker/shared_memory.py", "worker/waiting_suspects.py", "worker/wakeup.py"),
+    *(
+        "worker/shared_memory.py",
+        "worker/waiting_suspects.py",
+        "worker/wakeup.py",
+        "worker/write_outcomes.py",
+    ),
 )
 OURS_AND_BARE = ("adapters/dbqueue.py", "adapters/bare.py")  # what runs it, and what it is held to
 BEGINS_F_STRING = getattr(tokenize, "FSTRING_START", -1)  # since Python 3.12, as its end

@@ -9,9 +9,9 @@ from typing import Any, TypeVar
 
 from django.db import connections, models
 
-from .. import process_clock
 from ..dialects import dialect_of
 from ..fields import NameField
+from ..lifecycle import process_clock
 from ..lifecycle.execute import changed, retry, rows
 from ..lifecycle.rates import LATE_SHARE, Bucket, Rate
 

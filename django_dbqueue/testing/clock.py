@@ -8,8 +8,8 @@ from typing import Any
 
 from django.db import DEFAULT_DB_ALIAS, connections
 
-from .. import process_clock
 from ..dialects import dialect_of
+from ..lifecycle import process_clock
 
 
 class Clock:

@@ -9,9 +9,9 @@ from itertools import count
 from queue import Empty, SimpleQueue
 from typing import Any
 
-from .. import process_clock
 from ..dialects.types import Row
 from ..exceptions import DBQueueError
+from ..lifecycle import process_clock
 from ..lifecycle.results import NONE, Results
 from ..lifecycle.table import Table
 from .assignment import QueueName

@@ -5,8 +5,7 @@ from collections import deque
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .. import process_clock
-from ..lifecycle import holder
+from ..lifecycle import holder, process_clock
 from ..lifecycle.limiter import Limiter
 from ..lifecycle.table import Table
 from .buffer import Item

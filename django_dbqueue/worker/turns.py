@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import ceil
 
-from .. import process_clock
+from ..lifecycle import process_clock
 from ..lifecycle.limiter import Limiter
 from ..lifecycle.rates import Bucket
 from ..models import RateBucket

@@ -75,7 +75,7 @@ OUTCOMES = [
         "nobody sees that outcomes cannot be written",
     ),
     (
-        FINISHER,
+        "worker/write_outcomes.py",
         "        error.__traceback__ = recorded(error).__traceback__ = None",
         "        pass",
         "a failed job's local variables live on with its error",

@@ -57,7 +57,7 @@ TOLD = [
         "--batch-size is where batches begin to grow",
     ),
     (
-        COMMAND,
+        "management/commands/_worker_arguments.py",
         'type=pauses, dest="backoff"',
         'type=pauses, dest="delay"',
         "--delay is ignored",

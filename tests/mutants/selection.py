@@ -98,6 +98,11 @@ FILES = {
         "lifecycle/broken_rows metrics/recorder worker/logs lifecycle/results "
         "worker/locked_table worker/unrecorded"
     ),
+    "worker/write_outcomes.py": CHILD
+    + (
+        "lifecycle/broken_rows metrics/recorder worker/logs lifecycle/results "
+        "worker/locked_table worker/unrecorded"
+    ),
     "worker/queue_poller.py": (
         "worker/ahead worker/assignments lifecycle/robust testing/inline_worker "
         "models/exactly_once worker/worker worker/troubles models/aliases"

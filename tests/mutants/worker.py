@@ -1,6 +1,7 @@
 """Mutants of a worker's child: what claims, runs and finishes jobs."""
 
 CLAIMER, FINISHER, RUNNER = "worker/claimer.py", "worker/finisher.py", "worker/runner.py"
+WRITER = "worker/write_outcomes.py"
 POLLER, BUFFER, SESSION = "worker/queue_poller.py", "worker/buffer.py", "worker/session.py"
 CONSUMER, MEMORY, CONNECTIONS = (
     "worker/consumer.py",
@@ -146,19 +147,19 @@ MUTANTS = [
         "what waits behind a slow job is kept for minutes",
     ),
     (
-        FINISHER,
+        WRITER,
         "one.owner == owner and one.error is None and not one.expired",
         "one.error is None and not one.expired",
         "completions are written under the owner of another claim",
     ),
     (
-        FINISHER,
+        WRITER,
         "one.owner == owner and one.error is None and not one.expired",
         "one.owner == owner and one.error is None",
         "an expired job is completed with the others of its claim",
     ),
     (
-        FINISHER,
+        WRITER,
         "            if one.job.claim_key in lost:",
         "            if False:",
         "a completion that came too late is told as one",

@@ -16,7 +16,6 @@ FLOORS = [
         "signals",
         "fields",
         "guard",
-        "process_clock",
         "shards",
         "events",
         "current",
