@@ -25,7 +25,7 @@ from tests.kit.figures.load import Kill
 
 UNWRITTEN = 10 * SECOND  # what a process adds up until it writes
 SLACK = UNWRITTEN + 10 * SECOND  # in which a busy process comes to write
-STATEMENT = 2 * SECOND  # from the moment that a trigger writes down to the commit
+STATEMENT = 2 * SECOND  # from the moment that a trigger writes down to the commit, at least
 COUNT_SECONDS = 30 * SECOND  # of one in the background, where the next one has begun
 LABELS = {status.label: int(status) for status in Status}
 ENDINGS = {"completed": ("completed",), "failed": ("failed", "buried"), "buried": ("buried",)}
@@ -66,6 +66,7 @@ class Truth:
     kills: Sequence[Kill]
     since: int
     is_quiet: bool = False
+    statement: int = STATEMENT
     until: int = 0
 
     def __post_init__(self) -> None:
@@ -160,12 +161,18 @@ class Judge:
         elif age is None:
             self.ledger.equal("jobs, now", shown, real, str(place))
         else:
-            since = self.began - int(age * SECOND) - STATEMENT
+            since = self.began - int(age * SECOND) - self.truth.statement
             end = self._end_of_count(place[0], self.truth.until - int(age * SECOND))
-            until = min(self.truth.until, end + STATEMENT)
+            until = min(self.truth.until, end + self.truth.statement)
             bounds = bounds_at(self.truth.counts, moves_since(since), since, until)
             least, most = bounds.get(place, (0, 0))
-            self.ledger.within("jobs, as of their age", shown, least, most, str(place))
+            of_what = f"{place} from {since} to {until}"
+            if not least <= shown <= most:
+                near = moves_since(since - 10 * SECOND)
+                of_what += (
+                    f", moves {[one for one in near if place in one[1:] and one[0] <= until]}"
+                )
+            self.ledger.within("jobs, as of their age", shown, least, most, of_what)
 
     def _end_of_count(self, job_table: str, began: int) -> int:
         row = TableCount.objects.get(job_table=job_table, part=OPEN)
@@ -281,6 +288,11 @@ def _moment(document: dict[str, Any]) -> int:
 
 
 def truth_of(
-    models: Sequence[type[Job]], kills: Sequence[Kill], *, is_quiet: bool = False
+    models: Sequence[type[Job]],
+    kills: Sequence[Kill],
+    *,
+    is_quiet: bool = False,
+    slowest: float = 0.0,
 ) -> Truth:
-    return Truth(models, kills, now(), is_quiet)
+    """``slowest``: seconds that a change took lately."""
+    return Truth(models, kills, now(), is_quiet, max(STATEMENT, int(slowest * SECOND)))
