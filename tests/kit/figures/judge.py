@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from django_dbqueue.metrics.counting import OPEN
+from django_dbqueue.metrics.counting import OPEN, PAUSE_MIN
 from django_dbqueue.models import Job, TableCount
 from django_dbqueue.models.minute import SUMS
 from django_dbqueue.states import Status
@@ -26,7 +26,6 @@ from tests.kit.figures.load import Kill
 UNWRITTEN = 10 * SECOND  # what a process adds up until it writes
 SLACK = UNWRITTEN + 10 * SECOND  # in which a busy process comes to write
 STATEMENT = 2 * SECOND  # from the moment that a trigger writes down to the commit, at least
-COUNT_SECONDS = 30 * SECOND  # of one in the background, where the next one has begun
 LABELS = {status.label: int(status) for status in Status}
 ENDINGS = {"completed": ("completed",), "failed": ("failed", "buried"), "buried": ("buried",)}
 MINUTE = 60 * SECOND
@@ -162,7 +161,7 @@ class Judge:
             self.ledger.equal("jobs, now", shown, real, str(place))
         else:
             since = self.began - int(age * SECOND) - self.truth.statement
-            end = self._end_of_count(place[0], self.truth.until - int(age * SECOND))
+            end = self._end_of_count(place[0])
             until = min(self.truth.until, end + self.truth.statement)
             bounds = bounds_at(self.truth.counts, moves_since(since), since, until)
             least, most = bounds.get(place, (0, 0))
@@ -174,10 +173,11 @@ class Judge:
                 )
             self.ledger.within("jobs, as of their age", shown, least, most, of_what)
 
-    def _end_of_count(self, job_table: str, began: int) -> int:
+    def _end_of_count(self, job_table: str) -> int:
+        """At the latest; the next one may have begun, after its pause."""
         row = TableCount.objects.get(job_table=job_table, part=OPEN)
-        if row.is_counting or row.touched_at is None:
-            return began + COUNT_SECONDS
+        if row.is_counting:
+            return _micros(row.began_at) - int(PAUSE_MIN[OPEN] * SECOND)
         return _micros(row.touched_at)
 
     def endings(self, one: dict[str, Any]) -> None:
