@@ -186,7 +186,7 @@ bench-tasks: packages $(STAMPS)/servers $(TASK_PEERS:%=$(BENCH_PEERS)/newest-%/.
 bench-admin: packages $(STAMPS)/servers  ## every page of the admin, command and action at a million jobs, on each database (40 minutes); ADMIN_ARGS
 	$(PYTHON) scripts/servers.py run -- $(BIN)/python -m benchmarks.admin $(ADMIN_ARGS)
 
-operator: packages $(STAMPS)/servers  ## what an operator does, in Chromium, next to a million mails: clicks and seconds, on MariaDB and PostgreSQL (25 minutes); PYTEST_ARGS
+operator: packages $(STAMPS)/servers  ## what an operator does, in Chromium, next to a million mails: clicks and seconds, on MariaDB and PostgreSQL (5 minutes); PYTEST_ARGS
 	$(PYTHON) scripts/servers.py run --mariadb --postgresql -- $(BIN)/python scripts/run_tests.py --jobs 1 --workers 1 --only mariadb --only postgresql --full -s $(PYTEST_ARGS) tests/browser/test_operator.py
 
 bench-beanstalk: packages beanstalkd $(STAMPS)/servers  ## clients of runbeanstalkd next to those of beanstalkd (2 minutes); BEANSTALK_ARGS

@@ -201,7 +201,7 @@ conf = Section(
         "BEAT_INTERVAL": 2.0,  # seconds
         "WORKER_TIMEOUT": 10.0,  # seconds without a beat
         # for people
-        "LATE_AFTER": 300.0,  # seconds that the oldest ready job may wait without a banner
+        "LATE_AFTER": 300.0,  # seconds that a ready job may wait where its queue says nothing
         "OPERATOR": "",  # the user who gives commands, where --by names nobody
         "METRICS_TOKEN": None,  # for clients that scrape the view of metrics
         "TRACING": False,  # OpenTelemetry's spans

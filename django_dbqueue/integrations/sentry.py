@@ -16,17 +16,17 @@ from ..events import End, Enqueueing
 from ..exceptions import Bury, Retry, recorded
 from ..guard import raised
 from .fence import fenced, nothing
-from .trace_column import SYSTEM, destination, key_of, put, queue_of, read
+from .trace_column import SYSTEM, destination, has_column, key_of, put, queue_of, read
 
 if TYPE_CHECKING:
     from ..lifecycle.table import Table
 
 try:
     import sentry_sdk
-    from sentry_sdk.consts import OP
+    from sentry_sdk.consts import INSTRUMENTER, OP, SPANSTATUS
     from sentry_sdk.integrations import Integration
     from sentry_sdk.tracing import Span
-    from sentry_sdk.tracing_utils import has_tracing_enabled
+    from sentry_sdk.tracing_utils import has_span_streaming_enabled, has_tracing_enabled
     from sentry_sdk.utils import event_from_exception
 except ImportError as error:
     message = "this needs the package sentry-sdk: install django-dbqueue[sentry]"
@@ -41,13 +41,15 @@ class DBQueueIntegration(Integration):
     """Each failed attempt is an event; with ``retries=False`` only one after which there is none.
 
     Each run has a scope of its own, also in threads and coroutines. Where Sentry's tracing is on,
-    it is a transaction, too, in the trace of the request that enqueued the job.
+    it is a transaction, too, in the trace of the request that enqueued the job; with
+    ``traces=False`` it is none.
     """
 
     identifier = "dbqueue"
 
-    def __init__(self, *, retries: bool = True) -> None:
+    def __init__(self, *, retries: bool = True, traces: bool = True) -> None:
         self.retries = retries
+        self.traces = traces
 
     @staticmethod
     def setup_once() -> None:
@@ -67,28 +69,35 @@ def flush(**_: Any) -> None:
     sentry_sdk.flush(FLUSH_SECONDS)
 
 
-def _traces() -> bool:
-    """With TRACING the spans are OpenTelemetry's, which Sentry can read."""
-    is_on = _integration() is not None and not conf["TRACING"]
-    return is_on and has_tracing_enabled(sentry_sdk.get_client().options)
+def _traces(integration: DBQueueIntegration | None) -> bool:
+    """Not where spans are OpenTelemetry's, which Sentry can read, nor where they are streamed."""
+    options = sentry_sdk.get_client().options
+    if integration is None or not integration.traces or not has_tracing_enabled(options):
+        return False
+    is_classic = options.get("instrumenter") == INSTRUMENTER.SENTRY
+    return is_classic and not has_span_streaming_enabled(options) and not conf["TRACING"]
 
 
 def enqueueing(what: Enqueueing) -> End:
     """A span over the INSERT; its trace is written into the rows that have a column for it."""
-    if not _traces():
-        return nothing
-    name = destination(what.model._meta.label_lower, queue_of(what))
 
     def begin() -> End:
-        manager = sentry_sdk.start_span(op=OP.QUEUE_PUBLISH, name=name)
-        span = manager.__enter__()
-        _tell(span, name, len(what.jobs))
-        put(what, dict(span.iter_headers()))
+        if not _traces(_integration()):
+            return nothing
+        name = destination(what.model._meta.label_lower, queue_of(what))
+        with ExitStack() as opened:
+            span = opened.enter_context(sentry_sdk.start_span(op=OP.QUEUE_PUBLISH, name=name))
+            _tell(span, name, len(what.jobs))
+            if has_column(what.model):
+                put(what, dict(span.iter_headers()))
+            until_end = opened.pop_all()
 
         def end(error: BaseException | None) -> None:
-            if (key := key_of(what)) is not None and error is None:
-                span.set_data("messaging.message.id", key)
-            manager.__exit__(type(error) if error else None, error, None)
+            with until_end:
+                if error is not None:
+                    span.set_status(SPANSTATUS.INTERNAL_ERROR)
+                elif (key := key_of(what)) is not None:
+                    span.set_data("messaging.message.id", key)
 
         return end
 
@@ -105,16 +114,18 @@ def running(table: "Table", jobs: Sequence[Any]) -> End:
         with ExitStack() as opened:
             scope = opened.enter_context(sentry_sdk.isolation_scope())
             scope.clear_breadcrumbs()
-            span = opened.enter_context(_transaction(table.label, jobs)) if _traces() else None
+            traced = _transaction(table.label, jobs) if _traces(integration) else None
+            span = opened.enter_context(traced) if traced else None
             _describe(scope, table.label, jobs)
             # A run may end in another function than it began in, but never in another context.
             until_end = opened.pop_all()
 
         def end(error: BaseException | None) -> None:
             with until_end:
-                has_failed = error is not None and _is_failure(error)
+                status = _status_of(error)
                 if span is not None:
-                    span.set_status("internal_error" if has_failed else "ok")
+                    span.set_status(status)
+                has_failed = status == SPANSTATUS.INTERNAL_ERROR
                 if error is not None and has_failed and _is_told(integration, table, jobs, error):
                     _send(raised(recorded(error)))
 
@@ -140,7 +151,7 @@ def _transaction(label: str, jobs: Sequence[Any]) -> Span:
 
 
 def _tell(span: Span, name: str, count: int) -> None:
-    """By Sentry's conventions for queues."""
+    """By Sentry's conventions for queues, as far as a claim has read it."""
     span.set_data("messaging.system", SYSTEM)
     span.set_data("messaging.destination.name", name)
     if count > 1:
@@ -158,10 +169,13 @@ def reaped(sender: Any, job: Any, error: str | None, **_: Any) -> None:
     flush()
 
 
-def _is_failure(error: BaseException) -> bool:
+def _status_of(error: BaseException | None) -> str:
     from ..worker.buffer import GivenBack  # noqa: PLC0415  # the settings may import us
 
-    return not isinstance(error, GivenBack) and not (isinstance(error, Retry) and error.of is None)
+    if isinstance(error, GivenBack):
+        return SPANSTATUS.ABORTED
+    has_failed = error is not None and not (isinstance(error, Retry) and error.of is None)
+    return SPANSTATUS.INTERNAL_ERROR if has_failed else SPANSTATUS.OK
 
 
 def _is_told(

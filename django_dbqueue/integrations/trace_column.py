@@ -13,13 +13,18 @@ SYSTEM = "django_dbqueue"
 COLUMN = "trace_context"
 
 
-def put(what: Enqueueing, carrier: Mapping[str, str]) -> None:
-    """Into the rows, where their table has the column."""
+def has_column(model: Any) -> bool:
     try:
-        what.model._meta.get_field(COLUMN)
+        model._meta.get_field(COLUMN)
     except FieldDoesNotExist:
-        return
-    what.columns[COLUMN] = json.dumps(carrier) if carrier else None
+        return False
+    return True
+
+
+def put(what: Enqueueing, carrier: Mapping[str, str]) -> None:
+    """Into the rows, which have the column; of no trace nothing is written."""
+    if carrier:
+        what.columns[COLUMN] = json.dumps(carrier)
 
 
 def read(job: Any) -> dict[str, str]:

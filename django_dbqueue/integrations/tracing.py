@@ -17,7 +17,7 @@ from ..guard import capture, message_of, raised
 from ..lifecycle.table import Table
 from ..worker.buffer import GivenBack
 from .fence import fenced
-from .trace_column import SYSTEM, destination, key_of, put, queue_of, read
+from .trace_column import SYSTEM, destination, has_column, key_of, put, queue_of, read
 
 try:
     from opentelemetry import context, propagate, trace
@@ -63,7 +63,8 @@ def enqueueing(what: Enqueueing) -> End:
         name = "send " + attributes["messaging.destination.name"]
         span = tracer.start_span(name, kind=SpanKind.PRODUCER, attributes=attributes)
         here = trace.set_span_in_context(span)
-        put(what, _written(here))
+        if has_column(what.model):
+            put(what, _written(here))
         token = context.attach(here)
 
         def end(error: BaseException | None) -> None:
@@ -145,7 +146,9 @@ def _written(here: Context) -> dict[str, str]:
 
 def _read(job: Any) -> Context | None:
     """The context in which a job was enqueued; None where its row holds none."""
-    found = Context()
+    found, carrier = Context(), read(job)
+    if not carrier:
+        return None
     with capture():  # a propagator of the project's may refuse it
-        found = propagate.extract(read(job), Context())
+        found = propagate.extract(carrier, Context())
     return found if trace.get_current_span(found).get_span_context().is_valid else None

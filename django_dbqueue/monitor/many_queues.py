@@ -9,6 +9,7 @@ from typing import Any
 from django.utils.translation import ngettext
 
 from ..lifecycle.backlog import head_ages
+from ..lifecycle.limits import late_after
 from ..lifecycle.table import Table
 from ..metrics.counting import OPEN, PARTS
 from ..metrics.counts import QUEUES_MAX
@@ -92,11 +93,11 @@ class ManyQueues:
 
     def choose(self, asked_for: Iterable[str]) -> list[str]:
         """100 of them, by name: those that are asked for; and in turn one whose first ready job
-        waits longest, one with most jobs that have not ended well, one where most failed, and one
-        where most was done."""
-        names = sorted(self.names)
+        waits longest by the queue's own measure, one with most jobs that have not ended well, one
+        where most failed, and one where most was done."""
+        names, model = sorted(self.names), self.table.model
         values: list[dict[str, float]] = [
-            self.ages,
+            {name: age / (late_after(model, name) or 1) for name, age in self.ages.items()},
             {name: self.numbers.about(name) for name in names},
             {name: hour.failed for name, hour in self.hours.items()},
             {name: hour.completed for name, hour in self.hours.items()},

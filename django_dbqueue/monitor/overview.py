@@ -54,7 +54,7 @@ class QueueOverview:
     paused: Queue | None = None
     workers: list[ListedWorker] = field(default_factory=list)
     max_length: int | None = None
-    late_after: float = 0.0  # seconds that its oldest ready job may wait
+    late_after: float = inf  # seconds that its oldest ready job may wait
     rate: str = ""  # by which its jobs start at the most
     # Where ``glance`` has looked for it.
     waited: Quantiles | None = None

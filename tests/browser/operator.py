@@ -98,7 +98,7 @@ class Operator:
         self.click(form.locator("button[name=index]"))
 
     def confirm(self):
-        self.click(self.page.locator("#content form [type=submit]").last)
+        self.click(self.page.locator("#content form input[type=submit]").last)
 
     def table(self):
         lines = ["| task | clicks | keys | seconds |", "|---|---:|---:|---:|"]

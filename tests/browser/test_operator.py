@@ -101,7 +101,7 @@ def act(person):
         person.click(row.locator("td[data-label=Ready] a"))
         person.act_on_all("cancel_selected")
         person.confirm()
-        page.locator(".messagelist", has_text=f"{number} changed").wait_for()
+        page.locator(".messagelist", has_text=f"{number:,} changed").wait_for()
     assert not ready.filter(queue="newsletter").exists()
 
     number = min(MOVED_MAX, ready.filter(queue="default").count())
@@ -112,5 +112,5 @@ def act(person):
         person.click(page.locator("[name=dbqueue-queue]"), leads=False)
         person.paste("elsewhere")
         person.confirm()
-        page.locator(".messagelist", has_text=f"{number} changed").wait_for()
+        page.locator(".messagelist", has_text=f"{number:,} changed").wait_for()
     assert ready.filter(queue="elsewhere").count() == number

@@ -34,15 +34,16 @@ def start():
         def capture_envelope(self, envelope):
             found.append(envelope.get_event() or envelope.get_transaction_event())
 
-    def begin(traces=None, **options):
+    def begin(traces=None, of_jobs=True, options=None, **given):
         # For once in a process it subscribes by itself.
         DBQueueIntegration.setup_once()
         sentry_sdk.init(
             DSN,
             transport=Local,
             default_integrations=False,
-            integrations=[DBQueueIntegration(**options)],
+            integrations=[DBQueueIntegration(traces=of_jobs, **given)],
             **({} if traces is None else {"traces_sampler": traces}),
+            **(options or {}),
         )
         return found
 
@@ -236,6 +237,43 @@ def test_with_tracing_on_the_spans_are_left_to_opentelemetry(start, settings):
     Watched.objects.create(action="report")
     work_off("queueapp.watched")
     assert [event["level"] for event in found] == ["error"]
+
+
+def test_a_span_that_breaks_as_it_begins_is_not_left_open(start, monkeypatch):
+    def broken(*_):
+        raise RuntimeError("no headers today")
+
+    start(traces=always)
+    monkeypatch.setattr(sentry, "put", broken)
+    with sentry_sdk.start_transaction(name="order") as order:
+        job = Watched.objects.create()
+        assert sentry_sdk.get_current_scope().span is order
+    assert Watched.objects.get(pk=job.pk).trace_context is None
+
+
+def test_where_nobody_traces_a_context_of_the_callers_own_is_kept(start):
+    start(traces=always)
+    job = Watched.objects.create(trace_context='{"traceparent": "mine"}')
+    assert Watched.objects.get(pk=job.pk).trace_context == '{"traceparent": "mine"}'
+
+
+@pytest.mark.parametrize(
+    "more", [{"instrumenter": "otel"}, {"_experiments": {"trace_lifecycle": "stream"}}]
+)
+def test_where_sentry_makes_its_spans_in_another_way_ours_are_none(start, more, recwarn):
+    found = start(traces=always, options=more)
+    Watched.objects.create(action="report")
+    work_off("queueapp.watched")
+    assert [event["level"] for event in found] == ["error"]
+    assert [str(one.message) for one in recwarn if "streaming" in str(one.message)] == []
+
+
+def test_a_project_may_have_traces_without_those_of_jobs(start):
+    found = start(traces=always, of_jobs=False)
+    with sentry_sdk.start_transaction(name="order"):
+        Watched.objects.create()
+    work_off("queueapp.watched")
+    assert [event["transaction"] for event in found] == ["order"]
 
 
 def test_without_a_rate_of_traces_there_is_none(start):

@@ -59,7 +59,7 @@ def test_a_queue_may_have_a_target_of_its_own(settings):
         assert "queue quick: the oldest ready job waits" in said()
         assert "queue slow" not in said()
         shown = {one.queue: one.late_after for one in look().queues}
-        assert shown["slow"], shown["quick"] == (3600.0, 300.0)
+        assert (shown["slow"], shown["quick"]) == (3600.0, 300.0)
     settings.DBQUEUE = {"LATE_AFTER": 500}
     with limits(late_after=10):
         assert said().count("the oldest ready job waits for 7 min") == 2

@@ -96,7 +96,7 @@ def test_jobs_that_failed_for_good_within_the_hour_are_worth_a_look():
     assert found.sentence == f"{said}: ValueError."
 
 
-def test_of_many_kinds_of_failures_two_are_named_and_the_others_counted():
+def test_of_many_exceptions_two_are_named_and_the_others_counted():
     a_worker()
     for error in (NO_PAPER, ValueError("no ink"), OSError("no file"), KeyError("x"), TypeError()):
         failed(error)

@@ -14,14 +14,16 @@ from django_dbqueue.metrics import numbers
 from django_dbqueue.models import Queue
 from django_dbqueue.models.queue import ALL
 from django_dbqueue.monitor import overview
+from django_dbqueue.monitor.alerts import alerts
 from django_dbqueue.monitor.document import document
 from django_dbqueue.monitor.glance import glance
 from django_dbqueue.monitor.verdict import Level
 from django_dbqueue.states import Status
 from django_dbqueue.worker.served import Served
+from tests.kit.bounds import limits
 from tests.kit.command_line import status
 from tests.kit.counting import count_all
-from tests.kit.jobs import buried, overwrite
+from tests.kit.jobs import aged, buried, overwrite
 from tests.kit.overview import NOTE, OVERVIEW, a_worker, look, minute, text_of
 from tests.queueapp.models import Note
 
@@ -52,6 +54,18 @@ def test_what_waits_longest_is_shown_and_is_an_alarm(late):
     judged = seen().verdict
     assert judged.level is Level.ACT
     assert "queue q149: the oldest ready job waits" in judged.sentence
+
+
+def test_what_is_late_by_its_own_measure_is_shown_however_long_others_wait(late):
+    Note.objects.bulk_create([Note(queue=f"r{n:03}") for n in range(150)])
+    aged(Note.objects.create(queue="urgent"), 30)
+    for job in Note.objects.filter(queue__startswith="r"):
+        aged(job, 60)
+    a_worker()
+    assert "urgent" not in shown()
+    with limits(f"{NOTE}:urgent", late_after=10):
+        assert "urgent" in shown()
+        assert any("queue urgent: the oldest" in one.text for one in alerts(look()))
 
 
 def test_where_most_failed_where_most_was_done_and_where_most_waits_is_shown(late):

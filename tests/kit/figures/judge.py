@@ -25,7 +25,7 @@ from tests.kit.figures.load import Kill
 
 UNWRITTEN = 10 * SECOND  # what a process adds up until it writes
 SLACK = UNWRITTEN + 10 * SECOND  # in which a busy process comes to write
-STATEMENT = 2 * SECOND  # from the moment that a trigger writes down to the commit, at least
+STATEMENT = 2 * SECOND  # from the moment that a trigger writes down to the commit
 LABELS = {status.label: int(status) for status in Status}
 ENDINGS = {"completed": ("completed",), "failed": ("failed", "buried"), "buried": ("buried",)}
 MINUTE = 60 * SECOND
@@ -65,7 +65,6 @@ class Truth:
     kills: Sequence[Kill]
     since: int
     is_quiet: bool = False
-    statement: int = STATEMENT
     until: int = 0
 
     def __post_init__(self) -> None:
@@ -160,9 +159,9 @@ class Judge:
         elif age is None:
             self.ledger.equal("jobs, now", shown, real, str(place))
         else:
-            since = self.began - int(age * SECOND) - self.truth.statement
+            since = self.began - int(age * SECOND) - STATEMENT
             end = self._end_of_count(place[0])
-            until = min(self.truth.until, end + self.truth.statement)
+            until = min(self.truth.until, end + STATEMENT)
             bounds = bounds_at(self.truth.counts, moves_since(since), since, until)
             least, most = bounds.get(place, (0, 0))
             of_what = f"{place} from {since} to {until}"
@@ -288,11 +287,6 @@ def _moment(document: dict[str, Any]) -> int:
 
 
 def truth_of(
-    models: Sequence[type[Job]],
-    kills: Sequence[Kill],
-    *,
-    is_quiet: bool = False,
-    slowest: float = 0.0,
+    models: Sequence[type[Job]], kills: Sequence[Kill], *, is_quiet: bool = False
 ) -> Truth:
-    """``slowest``: seconds that a change took lately."""
-    return Truth(models, kills, now(), is_quiet, max(STATEMENT, int(slowest * SECOND)))
+    return Truth(models, kills, now(), is_quiet)

@@ -4,7 +4,7 @@ import os
 import random
 import signal
 import time
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
@@ -35,7 +35,6 @@ WORKERS = 3
 WORKER = ("--processes", "2", "--threads", "2")
 MAIL_EVERY = 6  # steps
 CRASHES = 0.003  # of the notes
-STEPS_REMEMBERED = 1_000  # some minutes
 
 
 TIMEOUT_SECONDS = 6  # without a beat, after which a worker is silent
@@ -104,12 +103,7 @@ class Load:
         self.steps = self.enqueued = self.mails = 0
         self.crashes = False  # whether there are jobs that kill their child
         self.done: Counter[str] = Counter()
-        self.took: deque[float] = deque(maxlen=STEPS_REMEMBERED)  # seconds of the last steps
-
-    @property
-    def slowest(self) -> float:
-        """Seconds of a step of the last minutes, whose changes are seen at its end."""
-        return max(self.took, default=0.0)
+        self.slowest = 0.0  # seconds of a step
 
     def fill_stock(self) -> None:
         """So many of each state that they are counted in the background."""
@@ -135,7 +129,7 @@ class Load:
         if self.steps % MAIL_EVERY == 0:
             self.mails += queue_all([letter(f"customer{self.steps}")])
             self.enqueued += 1
-        self.took.append(time.monotonic() - began)
+        self.slowest = max(self.slowest, time.monotonic() - began)
         return self.enqueued - before
 
     def _enqueue(self) -> None:
