@@ -9,6 +9,7 @@ from tests.mutants import (
     admin,
     blind_spots,
     bounded,
+    bulk_actions,
     commands,
     coroutines,
     counts,
@@ -25,6 +26,7 @@ from tests.mutants import (
     options,
     pauses,
     people,
+    seen,
     supervisor,
     worker,
 )
@@ -33,7 +35,7 @@ from tests.mutants.mutant import Mutant
 TABLES = (
     *(counts, ending, moving, people, databases, blind_spots, options, pauses, mail_and_admin),
     *(worker, coroutines, growing, supervisor, commands, mail, mail_afterwards, admin),
-    *(operating, bounded, many_queues, many_tables),
+    *(operating, bounded, many_queues, many_tables, bulk_actions, seen),
 )
 MUTANTS = [
     Mutant(*row) if len(row) < 5 else Mutant(*row[:4], **row[4])
