@@ -44,7 +44,7 @@ class Act:
             data["dbqueue_keys"] = ",".join(map(str, keys))
             return data
         page = client.post(self.address, {"action": self.action, **ALL_OF_THEM}).content.decode()
-        return data | dict(re.findall(r'name="(dbqueue_\w+)" value="([^"]*)"', page))
+        return data | dict(re.findall(r'type="hidden" name="(dbqueue_\w+)" value="([^"]*)"', page))
 
 
 SENT = Email.objects.filter(status=Status.DONE, is_erased=False)
