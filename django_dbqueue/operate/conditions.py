@@ -81,6 +81,11 @@ def is_by_keys(rows: QuerySet[Any]) -> bool:
     return any(column_of(leaf) == "id" for leaf in leaves_of(rows.query.where))
 
 
+def is_list_of_keys(leaf: Any) -> bool:
+    is_of_keys = column_of(leaf) == "id" and leaf.lookup_name == "in"
+    return is_of_keys and isinstance(leaf.rhs, list | tuple | set | frozenset)
+
+
 def is_bound(leaf: Any, order: Order) -> bool:
     """Whether it says where rows begin or end in this order."""
     target = getattr(getattr(leaf, "lhs", None), "target", None)

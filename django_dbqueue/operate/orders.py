@@ -9,7 +9,7 @@ from django.db.models.lookups import Exact
 from django.db.models.sql.where import WhereNode
 
 from ..states import Status
-from .conditions import column_of, is_by_keys, leaves_of
+from .conditions import column_of, is_by_keys, is_list_of_keys, leaves_of
 from .cursor import BY_FAILURE, BY_KEY, Order
 
 TIMED = (Status.CLAIMED, Status.DELAYED)
@@ -65,14 +65,19 @@ def in_state(rows: QuerySet[Any], status: int | None) -> QuerySet[Any]:
 
 def of_keys(rows: QuerySet[Any], keys: Sequence[Any]) -> QuerySet[Any]:
     """Those of the rows that have one of these keys, by their keys: an index over a state may lead
-    through all rows in it."""
-    found = rows.filter(pk__in=keys)
-    leaves: list[Any] = [
-        LiteralExact(leaf.lhs + 0, leaf.rhs) if isinstance(leaf, LiteralExact) else leaf
-        for leaf in leaves_of(found.query.where)
-    ]
-    found.query.where = WhereNode(leaves)
-    return found
+    through all rows in it. By two lists of keys PostgreSQL would read the whole table."""
+    rest: list[Any] = []
+    for leaf in leaves_of(rows.query.where):
+        if is_list_of_keys(leaf):
+            asked = set(leaf.rhs)
+            keys = [key for key in keys if key in asked]
+        elif isinstance(leaf, LiteralExact) and column_of(leaf):
+            rest.append(LiteralExact(leaf.lhs + 0, leaf.rhs))
+        else:
+            rest.append(leaf)
+    found = rows.all()
+    found.query.where = WhereNode(rest)
+    return found.filter(pk__in=keys)
 
 
 def _is_asked(rows: QuerySet[Any], status: int) -> bool:

@@ -5,6 +5,7 @@ DBQUEUE_TEST_ROWS sets the number of finished jobs.
 
 import os
 from datetime import timedelta
+from functools import partial
 
 import pytest
 from django.contrib.auth.models import User
@@ -123,7 +124,10 @@ def test_what_is_done_to_jobs_of_a_state_finds_them_by_their_keys(status):
     newest = QuerySet(Note).order_by("-pk").values_list("pk", flat=True)
     chosen = list(newest.filter(status=status)[:AT_ONCE])
     rows = keyset_of(in_state(QuerySet(Note), status), status).queryset  # as the list has them
-    found: list[int] = []
-    read = lambda: found.extend(job.pk for job in of_keys(rows, chosen).only("pk"))  # noqa: E731
-    assert steps(read, TABLE) < KEYS_BOUND
-    assert sorted(found) == sorted(chosen)
+    of_question = of_keys(rows, [*chosen, -1])
+    for asked in (rows, of_question):
+        found = [job.pk for job in of_keys(asked, chosen).only("pk")]
+        assert sorted(found) == sorted(chosen)
+        assert steps(lambda jobs=asked: list(of_keys(jobs, chosen).only("pk")), TABLE) < KEYS_BOUND
+    assert not of_keys(of_question, [chosen[0]]).exclude(pk=chosen[0]).exists()
+    assert not of_keys(of_keys(rows, chosen[1:]), chosen[:1]).exists()
