@@ -39,7 +39,7 @@ RUN = [
     (
         RUNNING,
         "            if not self._was_ended_by_hand():\n                return\n",
-        "",
+        "            pass\n",
         "one that goes on elsewhere has an entry in the log",
     ),
     (
