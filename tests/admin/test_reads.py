@@ -5,7 +5,6 @@ DBQUEUE_TEST_ROWS sets the number of finished jobs.
 
 import os
 from datetime import timedelta
-from functools import partial
 
 import pytest
 from django.contrib.auth.models import User
