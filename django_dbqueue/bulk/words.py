@@ -63,9 +63,11 @@ def progress(row: Any) -> str:
     """``3,000 of 26,600 (11 %): 2,990 changed``; '' where it has not begun."""
     if row.total is None:
         return ""
-    share = digits(f"{100 * row.seen / row.total:.0f}") if row.total else "100"
+    # What it has moved ahead of itself it meets again.
+    seen = min(row.seen, row.total)
+    share = digits(f"{100 * seen / row.total:.0f}") if row.total else "100"
     text = _("%(done)s of %(total)s (%(share)s %%)")
-    text %= {"done": number(row.seen), "total": number(row.total), "share": share}
+    text %= {"done": number(seen), "total": number(row.total), "share": share}
     return f"{text}: {result(row)}"
 
 

@@ -12,6 +12,7 @@ from django_dbqueue.bulk import running
 from django_dbqueue.bulk.chosen import Chosen
 from django_dbqueue.bulk.models import Asker, BulkAction
 from django_dbqueue.bulk.verbs import UnknownVerb
+from django_dbqueue.bulk.words import progress
 from django_dbqueue.monitor.overview import overview
 from django_dbqueue.states import Status
 from django_dbqueue.testing import virtual_clock
@@ -224,6 +225,45 @@ def test_another_worker_that_has_it_goes_on_and_this_one_stops(before_each_batch
     work_off(TABLE)
     assert fresh(row).status == Status.CLAIMED
     assert numbers(fresh(row)) == (20, 8, 8, 0)
+
+
+def test_what_is_taken_away_in_the_middle_of_a_batch_is_not_noted(monkeypatch):
+    monkeypatch.setattr(running, "TOUCH_SECONDS", 0)
+    rows(20)
+    row, touch = asked("bury"), BulkAction.touch
+
+    def touched(run):
+        touch(run)
+        if run.seen == 8:
+            overwrite(row, owner="another.1")
+
+    monkeypatch.setattr(BulkAction, "touch", touched)
+    work_off(TABLE)
+    assert numbers(fresh(row)) == (20, 8, 8, 0)
+    assert Note.objects.buried().count() == 8
+
+
+def test_states_that_are_done_are_not_gone_through_again(before_each_batch):
+    rows(8)
+    rows(8, Status.DELAYED, retry_at=datetime(2100, 1, 1, tzinfo=UTC))
+    row = asked("prioritize", priority=5)
+
+    def fail():
+        raise OperationalError("the server went away")
+
+    before_each_batch[5] = fail
+    with virtual_clock() as clock:
+        drain(clock, TABLE)
+    assert fresh(row).attempts == 2
+    assert numbers(fresh(row)) == (16, 16, 16, 0)
+
+
+def test_what_moves_ahead_of_it_and_is_met_again_is_no_more_than_all(before_each_batch):
+    rows(8)
+    row = worked_off(asked("reschedule", due=datetime(2100, 1, 1, tzinfo=UTC)))
+    assert row.counts["changed"] == 8
+    assert row.seen > row.total
+    assert "8 of 8 (100 %)" in progress(row)
 
 
 @pytest.mark.parametrize(
