@@ -43,9 +43,9 @@ class Dialect:
     seeks_in_recursion: ClassVar[bool] = True  # Does a look-up in such a query go by an index?
     has_lateral: ClassVar[bool] = False  # May a query in FROM name what stands before it?
     compares_rows: ClassVar[bool] = True  # Is an index searched with (a, b) > (x, y)?
-    compares_keys: ClassVar[bool] = True  # Also where y is the key of the rows?
-    # Seconds between looks for news, where nobody tells of them.
-    look_every: ClassVar[float | None] = None
+    bounds_rows: ClassVar[bool] = True  # Does (a, b) <= (x, y) bound what is read?
+    not_by_index: ClassVar[str] = ""  # before a column for which no index is to be searched
+    look_every: ClassVar[float | None] = None  # seconds, where nobody tells of news
     # Seconds after news in which there may be more that nobody tells of.
     silent_after_news: ClassVar[float] = 0.0
     # OPTIONS that let a connect to a server that does not answer fail soon.

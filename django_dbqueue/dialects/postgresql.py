@@ -49,6 +49,7 @@ class PostgreSQL(Dialect):
     silent_after_news = RECHECK_SECONDS
     passes_dead_rows = True
     has_lateral = True
+    bounds_rows = False
     # Whether a notification came that nobody has asked for yet, or may have been missed.
     _has_news = False
     _is_listening = False

@@ -4,6 +4,7 @@ DBQUEUE_TEST_ROWS sets the number of finished jobs.
 """
 
 import os
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -22,7 +23,7 @@ from tests.kit.admin_lists import NOTES, text_of
 from tests.kit.connections import is_mysql
 from tests.kit.copied_rows import copy_rows
 from tests.kit.query_plans import steps, update_statistics
-from tests.queueapp.models import Note
+from tests.queueapp.models import Kept, Note
 
 pytestmark = pytest.mark.each_database
 
@@ -43,6 +44,10 @@ LISTS += [f"{NOTES}?state=4&failed=24h&queue={queue}" for queue in ("rare", "def
 PAGES = ["/admin/dbqueue/queue/", "/admin/dbqueue/queue/charts/?table=queueapp.note&span=hour"]
 # See ``steps``. MariaDB counts the rows of a counting query's own table, too.
 BOUND = {"mysql": 24_000, "postgresql": 12_000, "sqlite": 14_000}[connection.vendor]
+
+# So large that its pages cost PostgreSQL more than a window's keys.
+BACKLOG, ITS_TEXT, ITS_TABLE = 40_000, "x" * 1_500, Kept._meta.db_table
+BACKLOG_WINDOW, BACKLOG_BOUND = 200, 4_000
 
 AT_ONCE, THOUSAND = 500, 1000
 KEYS_BOUND = 7_000  # to find a row by its key, PostgreSQL reads some buffers
@@ -130,3 +135,26 @@ def test_what_is_done_to_jobs_of_a_state_finds_them_by_their_keys(status):
         assert steps(lambda jobs=asked: list(of_keys(jobs, chosen).only("pk")), TABLE) < KEYS_BOUND
     assert not of_keys(of_question, [chosen[0]]).exclude(pk=chosen[0]).exists()
     assert not of_keys(of_keys(rows, chosen[1:]), chosen[:1]).exists()
+
+
+@pytest.fixture
+def _backlog():
+    QuerySet[Kept](Kept).bulk_create(
+        Kept(queue="default" if n % 10 else "bulk", text=ITS_TEXT) for n in range(SEED)
+    )
+    while (count := QuerySet(Kept).count()) < BACKLOG:
+        copy_rows(Kept, "status = 0", count)
+    update_statistics(ITS_TABLE)
+    yield
+    flush = connection.ops.sql_flush(no_style(), [ITS_TABLE])
+    connection.ops.execute_sql_flush(flush)
+
+
+@pytest.mark.usefixtures("_backlog")
+def test_a_window_of_a_table_in_which_most_jobs_wait_is_no_more_than_that():
+    """By a row that is compared, PostgreSQL expects a third of the table, and reads all of it."""
+    rows = QuerySet(Kept).filter(created_at__lt=timezone.now() - timedelta(days=1))
+    for asked in (rows, rows.filter(queue="default")):
+        keyset = replace(keyset_of(asked, Status.READY), window_rows=BACKLOG_WINDOW)
+        assert steps(keyset.count, ITS_TABLE) < BACKLOG_BOUND
+        assert steps(lambda one=keyset: one.page(50), ITS_TABLE) < BACKLOG_BOUND
