@@ -51,7 +51,6 @@ def decoded(raw: bytes) -> str:
 class SQLite(Dialect):
     one_writer = True
     bounds_rows = False
-    not_by_index = "+"
     has_typed_columns = False
     look_every = 0.005
     # What data_version said last.

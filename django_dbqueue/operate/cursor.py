@@ -55,17 +55,9 @@ class Order:
         """Of the rows those up to a cursor, and at it; from it on if ``backwards``."""
         return self._compared(rows, cursor, ">=" if self.is_descending != backwards else "<=")
 
-    def is_up_to(self, rows: QuerySet[Any], cursor: Cursor, backwards: bool) -> QuerySet[Any]:
-        """The same, of rows that are found by something else: no index is searched with it."""
-        sign = ">=" if self.is_descending != backwards else "<="
-        return self._compared(rows, cursor, sign, is_sought=False)
-
-    def _compared(
-        self, rows: QuerySet[Any], cursor: Cursor, sign: str, is_sought: bool = True
-    ) -> QuerySet[Any]:
+    def _compared(self, rows: QuerySet[Any], cursor: Cursor, sign: str) -> QuerySet[Any]:
         if dialect_of(connections[rows.db]).compares_rows:
-            compared = RowComparison(self.names, cursor, sign, is_sought)
-            return rows.filter(Condition(compared, rhs=True))
+            return rows.filter(Condition(RowComparison(self.names, cursor, sign), rhs=True))
         *outer, (name, value) = zip(self.names, cursor, strict=True)
         found = Q(**{f"{name}__{LOOKUPS[sign]}": value})
         for name, value in reversed(outer):
@@ -155,10 +147,10 @@ class RowComparison(Expression):
     output_field = BooleanField()
     conditional = True
 
-    def __init__(self, names: Sequence[str], cursor: Cursor, sign: str, is_sought: bool) -> None:
+    def __init__(self, names: Sequence[str], cursor: Cursor, sign: str) -> None:
         super().__init__()
         self.columns: list[Any] = [F(name) for name in names]
-        self.cursor, self.sign, self.is_sought = cursor, sign, is_sought
+        self.cursor, self.sign = cursor, sign
 
     def get_source_expressions(self) -> list[Any]:
         return self.columns
@@ -167,12 +159,12 @@ class RowComparison(Expression):
         self.columns = list(exprs)
 
     def as_sql(self, compiler: Any, connection: Any) -> tuple[str, list[Any]]:  # type: ignore[override]
-        dialect, names, values = dialect_of(connection), [], []
+        names = ", ".join(compiler.compile(column)[0] for column in self.columns)
+        values = []
         for column, value in zip(self.columns, self.cursor, strict=True):
-            name, field = compiler.compile(column)[0], column.output_field
-            names.append(name if self.is_sought else f"{dialect.not_by_index}{name}")
+            field = column.output_field
             # A text edited by hand into a column of another type is compared as it is.
             is_odd = isinstance(value, str) and not isinstance(field, CharField)
             values.append(value if is_odd else field.get_db_prep_value(value, connection))
-        placeholders = ", ".join(map(dialect.placeholder, values))
-        return f"({', '.join(names)}) {self.sign} ({placeholders})", values
+        placeholders = ", ".join(map(dialect_of(connection).placeholder, values))
+        return f"({names}) {self.sign} ({placeholders})", values

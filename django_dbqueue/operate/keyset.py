@@ -16,6 +16,7 @@ from .conditions import (
     is_bound,
     leaves_of,
     scanned_of_failure,
+    those_among,
     those_buried,
     with_leaves,
     without_bound,
@@ -154,13 +155,6 @@ class Keyset:
     def _in_order(self, rows: QuerySet[Any], backwards: bool) -> QuerySet[Any]:
         return rows.order_by(*columns_of(self.order, rows.db, backwards))
 
-    @property
-    def seeks_keys(self) -> bool:
-        """Whether a window is asked for by the keys in it. Most jobs have the same priority: SQLite
-        would go on to the end of that, and PostgreSQL may take it for all of the table."""
-        bounds_rows = dialect_of(connections[self.queryset.db]).bounds_rows
-        return "priority" in self.order.names and not bounds_rows
-
     def window(self, cursor: Cursor | None, backwards: bool) -> tuple[QuerySet[Any], Cursor | None]:
         """The rows that one query sees, and where it ends."""
         rows = self.queryset
@@ -169,10 +163,12 @@ class Keyset:
         end = None if self.scanned is None else self._window_end(self.scanned, cursor, backwards)
         if end is None or self.scanned is None:
             return rows, None
-        if self.seeks_keys:
+        if "priority" in self.order.names and not dialect_of(connections[rows.db]).bounds_rows:
+            # SQLite would go on to the end of a queue's priority, which most jobs have, and
+            # PostgreSQL may expect that to be most of the table.
             size = (self.window_rows or WINDOW_ROWS) + COME_MEANWHILE_MAX
-            seen = self._from(self.scanned, cursor, backwards)[:size].values("pk")
-            return self.order.is_up_to(self.queryset.filter(pk__in=seen), end, backwards), end
+            seen = self._from(self.scanned, cursor, backwards)
+            return self.order.up_to(those_among(self.queryset, seen, size), end, backwards), end
         # The end is within what was asked for: by the wider bound SQLite would read beyond it.
         lookups = {"gt", "gte"} if self.order.is_descending != backwards else {"lt", "lte"}
         return self.order.up_to(without_bound(rows, self.order, lookups), end, backwards), end

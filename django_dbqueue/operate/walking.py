@@ -15,7 +15,6 @@ from .keyset import Keyset, Page
 
 WALK_SECONDS = 0.1  # after which no other window is begun
 WINDOW_ROWS_MAX = 50_000
-SOUGHT_ROWS_MAX = 5_000  # of a window that is sought by its keys
 GROWTH = 4  # of a window, next to the one before it
 CHUNK_WINDOW_ROWS = 5_000  # of a walk through all of a list
 
@@ -47,7 +46,6 @@ def walk(
         return Walk(keyset.page(limit, cursor, backwards))
     give_up = time.monotonic() + (WALK_SECONDS if seconds is None else seconds)
     size, looked_at = keyset.window_rows or pagination.WINDOW_ROWS, 0
-    most = SOUGHT_ROWS_MAX if keyset.seeks_keys else WINDOW_ROWS_MAX
     found: list[object] = []
     while True:
         began = time.monotonic()
@@ -61,7 +59,7 @@ def walk(
             return Walk(replace(page, rows=found), looked_at)
         cursor = page.window_end
         affordable = size * (give_up - now) / max(now - began, 1e-6)
-        size = max(size, min(size * GROWTH, int(affordable), most))
+        size = max(size, min(size * GROWTH, int(affordable), WINDOW_ROWS_MAX))
 
 
 def pages(keyset: Keyset, size: int, cursor: Cursor | None = None) -> Iterator[Page]:

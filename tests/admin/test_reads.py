@@ -6,6 +6,7 @@ DBQUEUE_TEST_ROWS sets the number of finished jobs.
 import os
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 
 import pytest
 from django.contrib.auth.models import User
@@ -144,7 +145,6 @@ def _backlog():
     )
     while (count := QuerySet(Kept).count()) < BACKLOG:
         copy_rows(Kept, "status = 0", count)
-    update_statistics(ITS_TABLE)
     yield
     flush = connection.ops.sql_flush(no_style(), [ITS_TABLE])
     connection.ops.execute_sql_flush(flush)
@@ -152,9 +152,14 @@ def _backlog():
 
 @pytest.mark.usefixtures("_backlog")
 def test_a_window_of_a_table_in_which_most_jobs_wait_is_no_more_than_that():
-    """By a row that is compared, PostgreSQL expects a third of the table, and reads all of it."""
+    """By a row that is compared, PostgreSQL expects a third of the table, and reads all of it; by
+    their state SQLite finds all jobs that are in it, where nobody has it analyze the table."""
     rows = QuerySet(Kept).filter(created_at__lt=timezone.now() - timedelta(days=1))
-    for asked in (rows, rows.filter(queue="default")):
-        keyset = replace(keyset_of(asked, Status.READY), window_rows=BACKLOG_WINDOW)
-        assert steps(keyset.count, ITS_TABLE) < BACKLOG_BOUND
-        assert steps(lambda one=keyset: one.page(50), ITS_TABLE) < BACKLOG_BOUND
+    for is_analyzed in (False, True) if connection.vendor == "sqlite" else (True,):
+        if is_analyzed:
+            update_statistics(ITS_TABLE)
+        for asked in (rows, rows.filter(queue="default")):
+            keyset = replace(keyset_of(asked, Status.READY), window_rows=BACKLOG_WINDOW)
+            page = partial(keyset.page, 50, keyset.page(50).window_end)
+            assert steps(keyset.count, ITS_TABLE) < BACKLOG_BOUND
+            assert steps(page, ITS_TABLE) < BACKLOG_BOUND

@@ -90,6 +90,23 @@ TRACES = [
         "where nothing is traced, a context of the caller's own is lost",
     ),
 ]
+WINDOWS = [
+    (
+        "operate/conditions.py",
+        "if leaf not in known]",
+        "]",
+        "a list of ready jobs reads all that are ready",
+    ),
+]
+ON_POSTGRESQL = [
+    (
+        "dialects/postgresql.py",
+        "    bounds_rows = False\n",
+        "",
+        "a list of ready jobs reads the whole table",
+        {"database": "postgresql", "tests": ("tests/admin/test_reads.py",)},
+    ),
+]
 COUNTED_ONCE = [
     (
         ADDITIONS,
@@ -111,5 +128,7 @@ MUTANTS = [
     *noticed_by("admin/job_page", TIMELINE),
     *noticed_by("monitor/glance", VERDICT),
     *noticed_by("integrations/sentry", TRACES),
+    *noticed_by("admin/reads", WINDOWS),
+    *ON_POSTGRESQL,
     *noticed_by("metrics/additions", COUNTED_ONCE),
 ]
