@@ -44,7 +44,6 @@ class Dialect:
     has_lateral: ClassVar[bool] = False  # May a query in FROM name what stands before it?
     compares_rows: ClassVar[bool] = True  # Is an index searched with (a, b) > (x, y)?
     bounds_rows: ClassVar[bool] = True  # Does (a, b) <= (x, y) bound what is read?
-    among_selected: ClassVar[str] = "IN {}"  # a query for keys
     look_every: ClassVar[float | None] = None  # seconds, where nobody tells of news
     # Seconds after news in which there may be more that nobody tells of.
     silent_after_news: ClassVar[float] = 0.0

@@ -50,7 +50,6 @@ class PostgreSQL(Dialect):
     passes_dead_rows = True
     has_lateral = True
     bounds_rows = False
-    among_selected = "= ANY(ARRAY{})"
     # Whether a notification came that nobody has asked for yet, or may have been missed.
     _has_news = False
     _is_listening = False

@@ -181,7 +181,8 @@ class Progress:
     def _walked(self, keyset: Keyset) -> Keyset:
         """What is not done yet, in parts where that is asked of each row."""
         rows, undone = keyset.queryset, self.verb.undone(keyset.queryset)
-        if undone is not rows and keyset.scanned is None and not is_by_keys(rows):
+        is_narrow = rows.query.is_empty() or is_by_keys(rows)
+        if undone is not rows and keyset.scanned is None and not is_narrow:
             keyset = replace(keyset, scanned=rows)
         # Only what is named is read whole: mail may be long, and so may errors.
         names = {"pk", "status", *keyset.order.names} | ({"errors"} if self.matches else set())

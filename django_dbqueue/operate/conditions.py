@@ -4,11 +4,9 @@ from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
 from django.db import connections
-from django.db.models import F, Q, QuerySet
-from django.db.models.lookups import In
+from django.db.models import Q, QuerySet
 from django.db.models.sql.where import AND, WhereNode
 
-from ..dialects import dialect_of
 from ..lifecycle.limiter import SEPARATOR, base_of, limiter_of
 from ..models import Job
 from ..states import Status
@@ -63,13 +61,6 @@ def _says_buried(leaf: Any) -> bool:
     return leaf.rhs == Status.BURIED if is_state else _is_implied(leaf, Status.BURIED)
 
 
-class AmongKeys(In):
-    """Among the keys that another query finds: looked up one by one, however many are expected."""
-
-    def get_rhs_op(self, connection: Any, rhs: str) -> str:
-        return dialect_of(connection).among_selected.format(rhs)
-
-
 def leaves_of(node: Any) -> Iterator[Any]:
     is_all = isinstance(node, WhereNode) and node.connector == AND and not node.negated
     if not is_all:
@@ -111,16 +102,6 @@ def without_bound(rows: QuerySet[Any], order: Order, lookups: Collection[str]) -
     found = rows.all()
     found.query.where = WhereNode(kept)
     return found
-
-
-def those_among(rows: QuerySet[Any], others: QuerySet[Any], most: int) -> QuerySet[Any]:
-    """Of the rows those that are among the first ones of others, which meet conditions of theirs:
-    by these an index could lead to many more."""
-    known = list(leaves_of(others.query.where))
-    rest = [leaf for leaf in leaves_of(rows.query.where) if leaf not in known]
-    found = rows.all()
-    found.query.where = WhereNode(rest)
-    return found.filter(AmongKeys(F("pk"), others[:most].values("pk").query))
 
 
 def with_leaves(rows: QuerySet[Any], leaves: Iterable[Any]) -> QuerySet[Any]:

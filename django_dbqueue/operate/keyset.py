@@ -1,6 +1,7 @@
 """Keyset pagination of lists of any length: each query scans a bounded part of the table."""
 
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from django.db import connections
@@ -16,7 +17,6 @@ from .conditions import (
     is_bound,
     leaves_of,
     scanned_of_failure,
-    those_among,
     those_buried,
     with_leaves,
     without_bound,
@@ -32,18 +32,20 @@ from .orders import (
     in_state,
     index_order,
     is_in_state,
+    of_keys,
     without_time,
 )
 
-# Where no index answers for a filter, so many rows are scanned by one query; each may be a page of
-# the disk. The numbers of other tabs than the list's own are not worth as many.
+# Rows that one query scans where no index answers for a filter: each may be a page of the disk.
 WINDOW_ROWS = 1_000
-TAB_WINDOW_ROWS = 200
-COME_MEANWHILE_MAX = 100  # rows within a window, after its end was found
+TAB_WINDOW_ROWS = 200  # for the numbers of other tabs than the list's own
+KEYS_OF_WINDOW_MAX = 5_000  # where it is asked for by its keys
 COUNTED_ROWS_MAX = 1_000
 
-# Where the windows end, by what was asked of the index.
-WindowEnds = dict[Any, Cursor | None]
+# What is in a window, where that is asked for by its keys, and where it ends.
+WindowEnd = tuple[list[Any] | None, Cursor | None]
+WindowEnds = dict[Any, WindowEnd]  # by what was asked of the index
+NO_END: WindowEnd = None, None
 
 
 @dataclass(frozen=True)
@@ -67,8 +69,7 @@ class Keyset:
     queryset: QuerySet[Any]
     order: Order
     scanned: QuerySet[Any] | None = None
-    # By the index: the same for all lists of a page.
-    window_ends: WindowEnds = field(default_factory=dict, compare=False)
+    window_ends: WindowEnds = field(default_factory=dict, compare=False)  # of all lists of a page
     window_rows: int | None = None  # None = WINDOW_ROWS
     # Of rows without the order's time, which come after all others, by their keys.
     undated: Order | None = None
@@ -114,8 +115,8 @@ class Keyset:
         known = "first", str(scanned.query)
         if known not in self.window_ends:
             rows = self._in_order(scanned, backwards=False).only(*self.order.names)[:1]
-            self.window_ends[known] = next(map(self.order.cursor_of, rows), None)
-        return self.window_ends[known]
+            self.window_ends[known] = None, next(map(self.order.cursor_of, rows), None)
+        return self.window_ends[known][1]
 
     def of(self, queryset: QuerySet[Any]) -> "Keyset":
         """The same, of rows that are read in another way."""
@@ -130,11 +131,9 @@ class Keyset:
         end = next(map(self.order.cursor_of, last), None)
         if end is None or None in end:  # a hand wrote what is no instant
             return self
-        queryset = self.order.up_to(self.queryset, end, backwards=False)
-        scanned = self.scanned
-        if scanned is not None:
-            scanned = self.order.up_to(scanned, end, backwards=False)
-        return replace(self, queryset=queryset, scanned=scanned)
+        up_to = partial(self.order.up_to, cursor=end, backwards=False)
+        scanned = None if self.scanned is None else up_to(self.scanned)
+        return replace(self, queryset=up_to(self.queryset), scanned=scanned)
 
     def count(self) -> Count:
         """The rows, at most 1,000; where others are passed over, those in the first window."""
@@ -146,8 +145,7 @@ class Keyset:
             return capped(found.number + more.number, found.is_at_least or more.is_at_least)
         if rows is None:
             rows, window_end = self.window(None, backwards=False)
-            # Without an order, PostgreSQL may look up all entries of the index first; in this one
-            # those without a time are at its end.
+            # Without an order, PostgreSQL may look up all of an index first: at its end, no time.
             backwards = self.order.is_descending and self.undated is not None
             rows = rows.order_by(self.order.columns(backwards)[0])
         return capped(rows[: COUNTED_ROWS_MAX + 1].count(), window_end is not None)
@@ -155,35 +153,44 @@ class Keyset:
     def _in_order(self, rows: QuerySet[Any], backwards: bool) -> QuerySet[Any]:
         return rows.order_by(*columns_of(self.order, rows.db, backwards))
 
+    @property
+    def window_rows_max(self) -> int | None:
+        """Of a window that is asked for by its keys: SQLite would go on to the end of a queue's
+        priority, which most jobs have, and PostgreSQL may expect that to be most of the table."""
+        bounds_rows = dialect_of(connections[self.queryset.db]).bounds_rows
+        return None if bounds_rows or "priority" not in self.order.names else KEYS_OF_WINDOW_MAX
+
     def window(self, cursor: Cursor | None, backwards: bool) -> tuple[QuerySet[Any], Cursor | None]:
         """The rows that one query sees, and where it ends."""
-        rows = self.queryset
+        rows, scanned = self.queryset, self.scanned
         if cursor is not None:
             rows = self.order.after(rows, cursor, backwards)
-        end = None if self.scanned is None else self._window_end(self.scanned, cursor, backwards)
-        if end is None or self.scanned is None:
+        keys, end = self._window_in(scanned, cursor, backwards) if scanned is not None else NO_END
+        if end is None:
             return rows, None
-        if "priority" in self.order.names and not dialect_of(connections[rows.db]).bounds_rows:
-            # SQLite would go on to the end of a queue's priority, which most jobs have, and
-            # PostgreSQL may expect that to be most of the table.
-            size = (self.window_rows or WINDOW_ROWS) + COME_MEANWHILE_MAX
-            seen = self._from(self.scanned, cursor, backwards)
-            return self.order.up_to(those_among(self.queryset, seen, size), end, backwards), end
+        if keys is not None:
+            return self.order.up_to(of_keys(self.queryset, keys), end, backwards), end
         # The end is within what was asked for: by the wider bound SQLite would read beyond it.
         lookups = {"gt", "gte"} if self.order.is_descending != backwards else {"lt", "lte"}
         return self.order.up_to(without_bound(rows, self.order, lookups), end, backwards), end
 
-    def _window_end(
+    def _window_in(
         self, scanned: QuerySet[Any], cursor: Cursor | None, backwards: bool
-    ) -> Cursor | None:
-        """Where a window ends; next to it there is another row, or was just now."""
+    ) -> WindowEnd:
+        """Next to a window's end there is another row, or was just now. Its keys are those of one
+        moment: what comes into it meanwhile pushes nothing out."""
         size = self.window_rows or WINDOW_ROWS
         known = (self.order, scanned.model, str(scanned.query), size, cursor, backwards)
         if known not in self.window_ends:
-            # As rows: values would be sorted as they are read, a time by no index on PostgreSQL.
-            rows = self._from(scanned, cursor, backwards).only(*self.order.names)
-            last = list(rows[size - 1 : size + 1])
-            self.window_ends[known] = self.order.cursor_of(last[0]) if len(last) > 1 else None
+            rows = self._from(scanned, cursor, backwards)
+            if self.window_rows_max is not None:
+                seen = list(rows.values_list(*self.order.names)[: size + 1])
+                end = seen[size - 1] if len(seen) > size else None
+                self.window_ends[known] = [one[-1] for one in seen[:size]], end
+            else:
+                # As rows: a time as a value would be sorted by no index on PostgreSQL.
+                last = list(rows.only(*self.order.names)[size - 1 : size + 1])
+                self.window_ends[known] = None, self.order.cursor_of(last[0]) if last[1:] else None
         return self.window_ends[known]
 
     def _from(self, rows: QuerySet[Any], cursor: Cursor | None, backwards: bool) -> QuerySet[Any]:
@@ -207,10 +214,7 @@ def keyset_of(
     has_states: bool = True,
     window_ends: WindowEnds | None = None,
 ) -> Keyset:
-    """The list of a state (None = of all) among these rows, in the order of an index.
-
-    ``has_states`` says whether there are indexes over the states, as an archive has none.
-    """
+    """The list of a state (None = of all) in an index's order; an archive has none of states."""
     if has_states:
         rows = in_state(rows, status)
     elif status is not None:

@@ -46,6 +46,7 @@ def walk(
         return Walk(keyset.page(limit, cursor, backwards))
     give_up = time.monotonic() + (WALK_SECONDS if seconds is None else seconds)
     size, looked_at = keyset.window_rows or pagination.WINDOW_ROWS, 0
+    most = keyset.window_rows_max or WINDOW_ROWS_MAX
     found: list[object] = []
     while True:
         began = time.monotonic()
@@ -59,7 +60,7 @@ def walk(
             return Walk(replace(page, rows=found), looked_at)
         cursor = page.window_end
         affordable = size * (give_up - now) / max(now - began, 1e-6)
-        size = max(size, min(size * GROWTH, int(affordable), WINDOW_ROWS_MAX))
+        size = max(size, min(size * GROWTH, int(affordable), most))
 
 
 def pages(keyset: Keyset, size: int, cursor: Cursor | None = None) -> Iterator[Page]:

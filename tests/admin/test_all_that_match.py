@@ -51,6 +51,16 @@ def test_a_moment_that_is_none_stands_for_no_job(browser, until):
     assert "0 changed" in act_on_all(browser, "move_selected", "?state=4", **sent)
 
 
+@pytest.mark.parametrize("action", ["move_selected", "prioritize_selected"])
+def test_a_filter_that_cannot_be_read_stands_for_no_job(browser, action):
+    fill(3, [Status.BURIED])
+    moment = "2100-01-01T00:00:00+00:00"
+    sent = {"confirmed": "yes", "dbqueue_until": moment, "dbqueue-queue": "other"}
+    sent |= {"dbqueue-priority": "5"}
+    page = act_on_all(browser, action, "?state=4&failed=x..y", **sent)
+    assert "Nothing was changed" in page or "0 changed" in page
+
+
 def test_a_filter_without_an_index_is_counted_until_nothing_is_left(browser, monkeypatch):
     monkeypatch.setattr(walking, "CHUNK_WINDOW_ROWS", 5)
     rare = fill(3, [Status.READY], attempts=7)

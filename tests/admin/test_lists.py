@@ -229,9 +229,11 @@ def test_a_window_leaves_out_none_of_its_rows_where_more_urgent_ones_come_meanwh
     rows = QuerySet(Note).filter(text="one")
     keyset = pagination.keyset_of(rows, Status.READY, window_ends=ends)
     keyset.window(None, backwards=False)
-    urgent = [Note.objects.create(text="one", priority=0) for _ in range(2)]
-    found, _end = keyset.window(None, backwards=False)
-    assert {row.pk for row in found} == {row.pk for row in (*urgent, *jobs[:3])}
+    Note.objects.bulk_create(Note(text="one", priority=0) for _ in range(150))
+    found, end = keyset.window(None, backwards=False)
+    assert {row.pk for row in jobs[:3]} <= {row.pk for row in found}
+    rest, _end = keyset.window(end, backwards=False)
+    assert {row.pk for row in rest} == {row.pk for row in jobs[3:]}
 
 
 @pytest.mark.parametrize("status", [None, Status.READY, Status.DELAYED])

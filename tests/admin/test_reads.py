@@ -160,6 +160,6 @@ def test_a_window_of_a_table_in_which_most_jobs_wait_is_no_more_than_that():
             update_statistics(ITS_TABLE)
         for asked in (rows, rows.filter(queue="default")):
             keyset = replace(keyset_of(asked, Status.READY), window_rows=BACKLOG_WINDOW)
-            page = partial(keyset.page, 50, keyset.page(50).window_end)
             assert steps(keyset.count, ITS_TABLE) < BACKLOG_BOUND
+            page = partial(keyset.page, 50, keyset.page(50).window_end)
             assert steps(page, ITS_TABLE) < BACKLOG_BOUND

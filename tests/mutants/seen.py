@@ -92,9 +92,9 @@ TRACES = [
 ]
 WINDOWS = [
     (
-        "operate/conditions.py",
-        "if leaf not in known]",
-        "]",
+        "operate/keyset.py",
+        "self.order.up_to(of_keys(self.queryset, keys), end, backwards), end",
+        "self.order.up_to(rows, end, backwards), end",
         "a list of ready jobs reads all that are ready",
     ),
 ]
