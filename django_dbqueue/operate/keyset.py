@@ -39,7 +39,7 @@ from .orders import (
 # Rows that one query scans where no index answers for a filter: each may be a page of the disk.
 WINDOW_ROWS = 1_000
 TAB_WINDOW_ROWS = 200  # for the numbers of other tabs than the list's own
-KEYS_OF_WINDOW_MAX = 5_000  # where it is asked for by its keys
+KEYS_OF_WINDOW_MAX = 2_000  # where it is asked for by its keys
 COUNTED_ROWS_MAX = 1_000
 
 # What is in a window, where that is asked for by its keys, and where it ends.

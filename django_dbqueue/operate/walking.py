@@ -67,14 +67,16 @@ def pages(keyset: Keyset, size: int, cursor: Cursor | None = None) -> Iterator[P
     """All of a list, or all after a cursor, by so many rows at once, and none where a window had
     none; those that come meanwhile may be among them. A row that a hand wrote is read in some way.
     """
-    windowed = replace(keyset, window_rows=CHUNK_WINDOW_ROWS)
+    most = min(CHUNK_WINDOW_ROWS, keyset.window_rows_max or CHUNK_WINDOW_ROWS)
+    window = min(size, most)
     while True:
         with dialect_of(connections[keyset.queryset.db]).decode_leniently():
-            page = windowed.page(size, cursor)
+            page = replace(keyset, window_rows=window).page(size, cursor)
         yield page
         cursor = after(keyset, page)
         if cursor is None:
             return
+        window = min(window * GROWTH if len(page.rows) < size // 2 else size, most)
 
 
 def after(keyset: Keyset, page: Page) -> Cursor | None:
