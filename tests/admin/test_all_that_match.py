@@ -87,6 +87,16 @@ def test_where_not_all_could_be_looked_at_the_question_says_so_and_no_more_is_do
     assert 'type="submit" value="Bury"' not in page
 
 
+def test_what_is_counted_of_one_state_is_no_room_for_the_next_one(browser, monkeypatch):
+    monkeypatch.setattr(matching, "ROWS_MAX", 5)
+    for state in (Status.READY, Status.DELAYED, Status.BURIED):
+        fill(3, [state])
+    page = act_on_all(browser, "cancel_selected", "?")
+    assert sorted(counted(page).values()) == ["2+", "3"]
+    [keys] = sent_by(page)["dbqueue_keys"]
+    assert len(re.split("[,;]", keys)) == 5
+
+
 @pytest.mark.parametrize("window", [3, 1000])
 def test_each_press_goes_on_where_the_last_one_ended(browser, monkeypatch, window):
     """Also of what stays in the list, since it has the value by then."""

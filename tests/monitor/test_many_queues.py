@@ -5,6 +5,7 @@ import re
 
 import pytest
 from django.db import connection
+from django.db.models import QuerySet
 from django.test.utils import CaptureQueriesContext
 
 from django_dbqueue.admin.overview import summary
@@ -93,6 +94,17 @@ def test_the_verdict_and_the_sums_count_all_queues(late):
     assert others.number.text == str(151 - 100)
     whole = sum(one.counts[Status.READY] for one in found.found.queues)
     assert whole + others.counts[Status.READY].number == 149
+
+
+def test_due_jobs_of_the_others_are_jobs_to_do_as_well(late):
+    Note.objects.bulk_create(Note(queue=f"r{n:03}") for n in range(150))
+    of_these = QuerySet(Note).filter(queue__startswith="r")
+    of_these.update(status=Status.DELAYED, retry_at=late.created_at)
+    found = look()
+    [others] = found.others
+    assert others.due > 0
+    assert sum(one.due for one in found.queues) + others.due == 150
+    assert document(seen(), sees_workers=True)["other_queues"][0]["due"] == others.due
 
 
 def test_the_page_and_the_terminal_have_a_line_of_the_others(late, browser):
