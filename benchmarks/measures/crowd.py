@@ -6,7 +6,7 @@ from statistics import median
 from benchmarks.measures import Figure, Place
 from benchmarks.measures.drained import Drained, drained
 
-ROUNDS, JOBS = 3, 60_000
+ROUNDS, JOBS = 3, 240_000
 WORKERS = (1, 2, 4, 8, 16)
 LEAST = 0.9  # of one worker's rate
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from importlib.util import find_spec
 from typing import Any, ClassVar
+from weakref import ref
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.backends.utils import CursorWrapper
@@ -16,6 +17,7 @@ from . import postgresql_server as server
 from .base import SILENCE_SECONDS, Dialect
 from .pooler import TransactionSettings
 from .postgresql_notify import CHANNEL, RECHECK_SECONDS, Notifier
+from .postgresql_turns import AdvisoryTurns, takes_several_statements
 from .several_queues import locked_in_turn
 from .types import Claim, ConnectionRoom, ErrorKind, Inserted, Row, Statement
 
@@ -55,10 +57,13 @@ class PostgreSQL(Dialect):
     _is_listening = False
     # Of a connection of our own whose sessions are others', too.
     _shared: TransactionSettings | None = None
+    # The session that was begun as our own.
+    _own: ref[Any] | None = None
 
     def __init__(self, connection: BaseDatabaseWrapper) -> None:
         super().__init__(connection)
         self.notifier = Notifier(self)
+        self.turns = AdvisoryTurns()
 
     def now_plus(self, seconds: str) -> str:
         return f"(CLOCK_TIMESTAMP() + ({seconds}) * INTERVAL '1 second')"
@@ -88,11 +93,14 @@ class PostgreSQL(Dialect):
         else:
             ready, params = _ready_above(claim) if claim.floors else _ready(claim)
         # ANY(ARRAY(..)) runs the sub-select once; IN (..) may run it again and claim too many.
-        cursor.execute(
+        sql = (
             f"UPDATE {claim.table} SET {claim.sets} WHERE {claim.pk} = ANY(ARRAY({ready})) "
-            f"RETURNING {claim.columns}",
-            [*claim.params, *params],
+            f"RETURNING {claim.columns}"
         )
+        values = [*claim.params, *params]
+        if self.turns.would_help(claim) and self._is_for_turns(cursor):
+            return self.turns.claim(cursor, claim, (sql, values))
+        cursor.execute(sql, values)
         return list(cursor.fetchall())
 
     def heads(self, table: str, pk: str, first: str, others: str, most: int) -> str:
@@ -202,6 +210,12 @@ class PostgreSQL(Dialect):
         super().begin_own_session(cursor)
         self._shared = None if cursor.fetchall() else TransactionSettings(self.connection)
         self.shares_sessions = self._shared is not None
+        self._own = ref(self.connection.connection)
+
+    def _is_for_turns(self, cursor: CursorWrapper) -> bool:
+        """A lock of the session's would be somebody else's behind a pooler."""
+        is_own = self._own is not None and self._own() is self.connection.connection
+        return is_own and not self.shares_sessions and takes_several_statements(cursor)
 
     def keep_to_indexes(self) -> None:
         # A table that was analyzed while it was nearly empty counts as such until the next time:

@@ -171,3 +171,10 @@ def test_a_check_names_the_pooler(monkeypatch):
     monkeypatch.setattr(type(connections["default"].connection), "info", Info)
     [found] = tables.check_databases(databases=["default"])
     assert found.id == "dbqueue.W010"
+
+
+def test_large_claims_take_no_turns_for_a_lock_of_the_session_would_be_somebody_elses(pooled):
+    Note.objects.bulk_create(Note() for _ in range(100))
+    with CaptureQueriesContext(prepare()) as queries:
+        assert len(Note.objects.claim(limit=100)) == 100
+    assert not any("advisory" in one["sql"] for one in queries)

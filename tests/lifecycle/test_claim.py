@@ -251,8 +251,8 @@ def test_an_owner_that_is_used_again_gets_what_it_has_claimed_now_and_no_more():
 
 @pytest.mark.parametrize("_", range(2))
 def test_a_claim_of_a_test_knows_nothing_of_those_that_another_test_met(_):
-    dialect = dialect_of(connections["default"])
-    if not hasattr(dialect, "turns"):
+    if connections["default"].vendor != "mysql":
         pytest.skip("its claims take no jobs out of their order")
-    assert dialect.turns.contended == {}
-    dialect.turns.note((table().name, "default"), 1, conflict=True)
+    turns = vars(dialect_of(connections["default"]))["turns"]
+    assert turns.contended == {}
+    turns.note((table().name, "default"), 1, conflict=True)

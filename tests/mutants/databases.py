@@ -5,6 +5,8 @@ MYSQL, POSTGRESQL = "dialects/mysql.py", "dialects/postgresql.py"
 TURNS = "dialects/claim_turns.py"
 MARIADB, ON_POSTGRESQL = {"database": "mariadb"}, {"database": "postgresql"}
 TURNS_TESTS = {**MARIADB, "tests": ("tests/dialects/test_claim_turns.py",)}
+ADVISORY = "dialects/postgresql_turns.py"
+ADVISORY_TESTS = {**ON_POSTGRESQL, "tests": ("tests/dialects/test_postgresql_turns.py",)}
 
 MUTANTS = [
     (BASE, "{instant} <= {self.now_plus", "{instant} >= {self.now_plus", "the future is past"),
@@ -185,5 +187,82 @@ MUTANTS = [
         " DO UPDATE SET priority = 1 RETURNING",
         "a twin is a job of its own",
         ON_POSTGRESQL,
+    ),
+    (
+        ADVISORY,
+        "claim.limit >= LARGE and",
+        "True and",
+        "small claims wait for each other",
+        ADVISORY_TESTS,
+    ),
+    (
+        ADVISORY,
+        "        self._without_until = monotonic() + WITHOUT_SECONDS",
+        "        pass",
+        "a lock that nobody gives back holds up each claim for a second",
+        ADVISORY_TESTS,
+    ),
+    (
+        ADVISORY,
+        "if not _give_back(cursor, key) or not isinstance(error, Error):",
+        "if not isinstance(error, Error):",
+        "a turn outlives a claim that failed",
+        ADVISORY_TESTS,
+    ),
+    (
+        ADVISORY,
+        "except BaseException as error:",
+        "except Error as error:",
+        "a turn outlives a claim that somebody has interrupted",
+        ADVISORY_TESTS,
+    ),
+    (
+        ADVISORY,
+        "if not (cursor.nextset() and cursor.nextset()):",
+        "cursor.nextset(), cursor.nextset()\n        if False:",
+        "what is no job is taken for one",
+        ADVISORY_TESTS,
+    ),
+    (
+        ADVISORY,
+        "{begin}; {sql}; SELECT pg_advisory_unlock({key})",
+        "{begin}; {sql}; SELECT 1",
+        "a turn lasts until the connection is closed",
+        ADVISORY_TESTS,
+    ),
+    (
+        ADVISORY,
+        'SELECT pg_advisory_lock({key})"',
+        'SELECT pg_advisory_lock({key}), pg_advisory_unlock({key})"',
+        "a turn is over before its claim",
+        ADVISORY_TESTS,
+    ),
+    (
+        ADVISORY,
+        "repr(claim.place)",
+        "repr(claim.table)",
+        "claims from other queues wait for each other",
+        ADVISORY_TESTS,
+    ),
+    (
+        POSTGRESQL,
+        "return is_own and not self.shares_sessions and",
+        "return is_own and",
+        "behind a pooler a lock is somebody else's",
+        ADVISORY_TESTS,
+    ),
+    (
+        POSTGRESQL,
+        "return is_own and not self.shares_sessions and",
+        "return not self.shares_sessions and",
+        "claims by users' code wait for their turn",
+        ADVISORY_TESTS,
+    ),
+    (
+        POSTGRESQL,
+        "and takes_several_statements(cursor)",
+        "",
+        "with server-side binding each large claim is made twice",
+        ADVISORY_TESTS,
     ),
 ]

@@ -1,0 +1,74 @@
+"""PostgreSQL: large claims from a queue take turns.
+
+Of claims at the same time each one walks over the jobs that all others are about to take. So a
+large one asks for an advisory lock first, in the same message. It gives it back before its commit,
+so that nobody waits for another one's disk. It is a help and no promise: a claim that does not get
+it soon goes on without.
+"""
+
+from hashlib import sha1
+from time import monotonic
+
+from django.db.backends.utils import CursorWrapper
+from django.db.utils import Error, OperationalError
+
+from .claim_turns import LARGE, WITHOUT_SECONDS
+from .types import Claim, Row, Statement
+
+TURN = "1s"  # that a claim waits for its turn
+
+
+class AdvisoryTurns:
+    """Of the claims on one connection."""
+
+    def __init__(self) -> None:
+        self._without_until = 0.0
+
+    def would_help(self, claim: Claim) -> bool:
+        return claim.limit >= LARGE and monotonic() >= self._without_until
+
+    def claim(self, cursor: CursorWrapper, claim: Claim, update: Statement) -> list[Row]:
+        """The rows that ``update`` returns, mostly while no other claim from the queue is at it."""
+        sql, params = update
+        key = _key_of_lock(claim)
+        begin = f"SET LOCAL lock_timeout = '{TURN}'; SELECT pg_advisory_lock({key})"
+        try:
+            cursor.execute(f"{begin}; {sql}; SELECT pg_advisory_unlock({key})", params)
+        except BaseException as error:  # why: the lock would outlive an interrupt, too
+            self._do_without()
+            if not _give_back(cursor, key) or not isinstance(error, Error):
+                raise
+            # Nothing of the message counts.
+            cursor.execute(sql, params)
+            return list(cursor.fetchall())
+        if not (cursor.nextset() and cursor.nextset()):
+            self._do_without()
+            raise OperationalError("an execute wrapper has read past the rows of a claim")
+        return list(cursor.fetchall())
+
+    def _do_without(self) -> None:
+        self._without_until = monotonic() + WITHOUT_SECONDS
+
+
+def takes_several_statements(cursor: CursorWrapper) -> bool:
+    """Whether a message may hold more than one, and each has its answer: not with psycopg2, nor
+    where the server binds the parameters."""
+    return isinstance(cursor.cursor, getattr(cursor.db.Database, "ClientCursor", ()))
+
+
+def _give_back(cursor: CursorWrapper, key: int) -> bool:
+    """The lock, if it is held: it outlives a transaction that failed. Whether the session lives."""
+    ours = "locktype = 'advisory' AND pid = pg_backend_pid() AND granted"
+    held = f"{ours} AND ((classid::bigint << 32) | objid::bigint) = {key}"
+    try:
+        cursor.execute(f"SELECT pg_advisory_unlock({key}) FROM pg_locks WHERE {held}")
+    except Error:
+        cursor.db.close()
+        return False
+    return True
+
+
+def _key_of_lock(claim: Claim) -> int:
+    """Locks are the database's, and have numbers of 64 bits."""
+    digest = sha1(repr(claim.place).encode(), usedforsecurity=False).digest()
+    return int.from_bytes(digest[:8], "big", signed=True)
