@@ -4,6 +4,7 @@ from datetime import timedelta
 
 import pytest
 from django.db import OperationalError, connection
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from django_dbqueue.exceptions import ClaimLost
@@ -70,6 +71,13 @@ def test_a_due_job_becomes_ready_and_no_other():
     assert (fresh(due).status, fresh(due).retry_at) == (Status.READY, None)
     assert [fresh(later).status, fresh(running).status] == [Status.DELAYED, Status.CLAIMED]
     assert promotion.promote(table()) == 0
+
+
+def test_where_no_job_is_due_a_look_is_all():
+    Note.objects.enqueue(delay=60)
+    with CaptureQueriesContext(connection) as queries:
+        assert promotion.promote(table()) == 0
+    assert len(queries) == 1
 
 
 def test_many_due_jobs_are_promoted_in_chunks():
