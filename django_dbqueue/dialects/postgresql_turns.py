@@ -36,9 +36,10 @@ class AdvisoryTurns:
             cursor.execute(f"{begin}; {sql}; SELECT pg_advisory_unlock({key})", params)
         except BaseException as error:  # why: the lock would outlive an interrupt, too
             self._do_without()
-            if not _give_back(cursor, key) or not isinstance(error, Error):
+            is_refused = getattr(error.__cause__, "sqlstate", None) is not None
+            if not _give_back(cursor, key) or not is_refused:
                 raise
-            # Nothing of the message counts.
+            # Where the server says so, nothing of the message counts.
             cursor.execute(sql, params)
             return list(cursor.fetchall())
         if not (cursor.nextset() and cursor.nextset()):

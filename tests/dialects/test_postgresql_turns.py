@@ -5,7 +5,7 @@ import threading
 from contextlib import closing
 
 import pytest
-from django.db import DataError, OperationalError, connection, connections
+from django.db import DataError, InterfaceError, OperationalError, connection, connections
 
 from django_dbqueue.dialects import postgresql_turns
 from django_dbqueue.dialects.postgresql import PostgreSQL
@@ -160,6 +160,22 @@ def test_so_it_is_after_one_that_somebody_has_interrupted(own_session, asked):
     with connection.execute_wrapper(give_up), pytest.raises(KeyboardInterrupt):
         keys_of()
     assert is_free(asked[0])
+
+
+def test_a_claim_whose_answer_is_lost_is_not_made_again(own_session, asked):
+    """Who asked for it gives back what it may have taken."""
+    enqueue(2 * LARGE)
+
+    def lose(execute, sql, params, many, context):
+        answered = execute(sql, params, many, context)
+        if "dequeued_time" in sql:
+            raise InterfaceError("the line is dead")
+        return answered
+
+    with connection.execute_wrapper(lose), pytest.raises(InterfaceError, match="is dead"):
+        keys_of()
+    connection.close()
+    assert Note.objects.claimed().count() == LARGE
 
 
 def test_a_claim_whose_turn_does_not_come_goes_on_and_the_next_ones_do_not_wait(own_session, asked):

@@ -3,6 +3,7 @@
 import itertools
 import json
 import os
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -11,6 +12,9 @@ from typing import Any
 from django.db import connection, transaction
 
 TENS = 10
+IN_TURN = re.compile(
+    r"SET LOCAL .*?pg_advisory_lock\S+ (.*); SELECT pg_advisory_unlock\S+", re.DOTALL
+)
 
 
 @dataclass(frozen=True)
@@ -43,12 +47,14 @@ def update_statistics(*tables: str) -> None:
 
 @contextmanager
 def captured(table: str) -> Iterator[list[Statement]]:
-    """The statements that are run on a table meanwhile, as they are sent."""
+    """The statements that are run on a table meanwhile, as they are sent; of a claim that takes its
+    turn what stands between the lock and its end."""
     statements: list[Statement] = []
 
     def note(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
         if table in sql:
-            statements.append(Statement(sql.strip(), params))
+            in_turn = IN_TURN.fullmatch(sql)
+            statements.append(Statement(in_turn[1] if in_turn else sql.strip(), params))
         return execute(sql, params, many, context)
 
     with connection.execute_wrapper(note):

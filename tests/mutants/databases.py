@@ -204,9 +204,16 @@ MUTANTS = [
     ),
     (
         ADVISORY,
-        "if not _give_back(cursor, key) or not isinstance(error, Error):",
-        "if not isinstance(error, Error):",
+        "if not _give_back(cursor, key) or not is_refused:",
+        "if not is_refused:",
         "a turn outlives a claim that failed",
+        ADVISORY_TESTS,
+    ),
+    (
+        ADVISORY,
+        "or not is_refused:",
+        "or not isinstance(error, Error):",
+        "a claim whose answer is lost is made twice",
         ADVISORY_TESTS,
     ),
     (

@@ -100,7 +100,7 @@ def test_what_a_claim_took_whose_answer_was_lost_is_given_back(start):
 
 def lose_the_answer_of_a_claim(execute, sql, params, many, context):
     found = execute(sql, params, many, context)
-    if sql.startswith("UPDATE") and "attempts = " in sql:
+    if "UPDATE" in sql and "attempts = " in sql:
         if connection.vendor == "sqlite":
             context["cursor"].fetchall()  # the statement is over
         raise InterfaceError("the line is dead")
