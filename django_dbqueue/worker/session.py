@@ -164,9 +164,11 @@ class Session:
         """Close what an error may have broken; the next ``prepare`` reconnects."""
         for alias in self.aliases:
             connection = connections[alias]
-            if dialect_of(connection).error_kind(error) is ErrorKind.AGAIN:
-                continue
-            connection.close()
+            is_whole = dialect_of(connection).error_kind(error) is ErrorKind.AGAIN
+            # An error on the way back from a transaction leaves it open: what others write on this
+            # connection before the next ``prepare`` would not be committed.
+            if not (is_whole and connection.autocommit):
+                connection.close()
 
 
 def connect_impatiently(connection: BaseDatabaseWrapper) -> None:

@@ -8,6 +8,7 @@ from django_dbqueue.lifecycle.execute import in_transaction
 from django_dbqueue.worker.session import Session
 from tests.kit.jobs import in_thread
 from tests.queueapp.models import Note
+from tests.sweeps.codes import CODES
 
 pytestmark = pytest.mark.usefixtures("db_rows")
 
@@ -44,3 +45,23 @@ def test_a_thread_of_ours_goes_on_in_autocommit_after_a_transaction_of_djangos(b
     Session({"default"}).prepare()
     Note.objects.create()
     assert seen_by_others() == 2
+
+
+def test_the_next_one_on_this_connection_is_in_autocommit(broken_way_back):
+    """Users' code, after the last write of a worker in their own process."""
+    with pytest.raises(OperationalError), transaction.atomic():
+        Note.objects.create()
+    with pytest.raises(OperationalError) as another_try, connection.wrap_database_errors:
+        raise CODES[connection.vendor][0].error()
+    Session({"default"}).recover(another_try.value)
+    Note.objects.create()
+    assert seen_by_others() == 2
+
+
+def test_an_error_that_asks_for_another_try_keeps_the_connection():
+    connection.ensure_connection()
+    before = connection.connection
+    with pytest.raises(OperationalError) as another_try, connection.wrap_database_errors:
+        raise CODES[connection.vendor][0].error()
+    Session({"default"}).recover(another_try.value)
+    assert connection.connection is before
