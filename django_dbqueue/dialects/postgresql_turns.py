@@ -6,6 +6,7 @@ so that nobody waits for another one's disk. It is a help and no promise: a clai
 it soon goes on without.
 """
 
+from contextlib import ExitStack
 from hashlib import sha1
 from time import monotonic
 
@@ -33,11 +34,14 @@ class AdvisoryTurns:
         key = _key_of_lock(claim)
         begin = f"SET LOCAL lock_timeout = '{TURN}'; SELECT pg_advisory_lock({key})"
         try:
-            cursor.execute(f"{begin}; {sql}; SELECT pg_advisory_unlock({key})", params)
-        except BaseException as error:  # why: the lock would outlive an interrupt, too
-            self._do_without()
+            with ExitStack() as failed:
+                # After an interrupt, too: the lock would outlive the transaction.
+                failed.callback(self._give_up, cursor, key)
+                cursor.execute(f"{begin}; {sql}; SELECT pg_advisory_unlock({key})", params)
+                failed.pop_all()
+        except Error as error:
             is_refused = getattr(error.__cause__, "sqlstate", None) is not None
-            if not _give_back(cursor, key) or not is_refused:
+            if cursor.db.connection is None or not is_refused:
                 raise
             # Where the server says so, nothing of the message counts.
             cursor.execute(sql, params)
@@ -47,6 +51,16 @@ class AdvisoryTurns:
             raise OperationalError("an execute wrapper has read past the rows of a claim")
         return list(cursor.fetchall())
 
+    def _give_up(self, cursor: CursorWrapper, key: int) -> None:
+        """Give the lock back, if it is held, or close the session that has it."""
+        self._do_without()
+        ours = "locktype = 'advisory' AND pid = pg_backend_pid() AND granted"
+        held = f"{ours} AND ((classid::bigint << 32) | objid::bigint) = {key}"
+        try:
+            cursor.execute(f"SELECT pg_advisory_unlock({key}) FROM pg_locks WHERE {held}")
+        except Error:
+            cursor.db.close()
+
     def _do_without(self) -> None:
         self._without_until = monotonic() + WITHOUT_SECONDS
 
@@ -55,18 +69,6 @@ def takes_several_statements(cursor: CursorWrapper) -> bool:
     """Whether a message may hold more than one, and each has its answer: not with psycopg2, nor
     where the server binds the parameters."""
     return isinstance(cursor.cursor, getattr(cursor.db.Database, "ClientCursor", ()))
-
-
-def _give_back(cursor: CursorWrapper, key: int) -> bool:
-    """The lock, if it is held: it outlives a transaction that failed. Whether the session lives."""
-    ours = "locktype = 'advisory' AND pid = pg_backend_pid() AND granted"
-    held = f"{ours} AND ((classid::bigint << 32) | objid::bigint) = {key}"
-    try:
-        cursor.execute(f"SELECT pg_advisory_unlock({key}) FROM pg_locks WHERE {held}")
-    except Error:
-        cursor.db.close()
-        return False
-    return True
 
 
 def _key_of_lock(claim: Claim) -> int:

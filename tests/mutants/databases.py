@@ -204,8 +204,8 @@ MUTANTS = [
     ),
     (
         ADVISORY,
-        "if not _give_back(cursor, key) or not is_refused:",
-        "if not is_refused:",
+        'execute(f"SELECT pg_advisory_unlock({key}) FROM pg_locks WHERE {held}")',
+        'execute("SELECT 1")',
         "a turn outlives a claim that failed",
         ADVISORY_TESTS,
     ),
@@ -218,8 +218,8 @@ MUTANTS = [
     ),
     (
         ADVISORY,
-        "except BaseException as error:",
-        "except Error as error:",
+        "                failed.callback(self._give_up, cursor, key)\n",
+        "",
         "a turn outlives a claim that somebody has interrupted",
         ADVISORY_TESTS,
     ),
@@ -271,5 +271,12 @@ MUTANTS = [
         "",
         "with server-side binding each large claim is made twice",
         ADVISORY_TESTS,
+    ),
+    (
+        "worker/session.py",
+        "if not (is_whole and connection.autocommit):",
+        "if not is_whole:",
+        "after an error on the way back from a transaction what others write is not committed",
+        {**ON_POSTGRESQL, "tests": ("tests/dialects/test_autocommit.py",)},
     ),
 ]
