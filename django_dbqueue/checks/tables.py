@@ -11,7 +11,7 @@ from django.core.exceptions import FieldDoesNotExist
 from django.db import connections, models, router
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from ..conf import conf, unknown_names, wrong_values
+from ..conf import conf, misspelt_variables, unknown_names, wrong_values
 from ..dialects import anyone_notifies, dialect_of
 from ..fields import NameField
 from ..lifecycle.table import LIFECYCLE_COLUMNS
@@ -67,6 +67,14 @@ def check_settings(**_: Any) -> list[CheckMessage]:
             id="dbqueue.E008",
         )
         for name, known in unknown_names().items()
+    ]
+    found += [
+        Caution(
+            f"Nothing reads the environment variable {name}.",
+            hint=f"Did you mean {known}?",
+            id="dbqueue.W005",
+        )
+        for name, known in misspelt_variables().items()
     ]
     found += check_queue_options()
     is_wanted = conf["NOTIFY"] and conf.source("NOTIFY") != "default"

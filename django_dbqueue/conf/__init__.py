@@ -172,9 +172,20 @@ def unknown_names() -> dict[str, str]:
     return {name: nearest(name, known) for name in sorted(given - known)}
 
 
-def nearest(name: str, known: set[str]) -> str:
+def misspelt_variables() -> dict[str, str]:
+    """Environment variables that nothing reads, and the settings' that they look like.
+
+    Only such: a project may have variables of its own that begin with ``DBQUEUE_``.
+    """
+    known = {f"DBQUEUE_{section.prefix}{name}" for section in Section.all for name in section}
+    given = {name for name in os.environ if name.startswith("DBQUEUE_")} - known
+    near = {name: nearest(name, known, 0.9) for name in sorted(given)}
+    return {name: setting for name, setting in near.items() if setting}
+
+
+def nearest(name: str, known: Collection[str], likeness: float = 0.6) -> str:
     """The known name that looks most like this one, or ''."""
-    return next(iter(get_close_matches(name, sorted(known), n=1)), "")
+    return next(iter(get_close_matches(name, sorted(known), n=1, cutoff=likeness)), "")
 
 
 conf = Section(

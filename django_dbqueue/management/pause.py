@@ -11,9 +11,13 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, override
 
+from ..conf import nearest
+from ..lifecycle.limiter import base_of
+from ..lifecycle.table import table_of
 from ..models import Queue
 from ..models.queue import ALL, FOR_GOOD
 from ..monitor.alerts import pause_end
+from ..monitor.report import known_queues
 from ..operate.pausing import (
     pause,
     pause_everything,
@@ -67,6 +71,7 @@ def run_pause(options: dict[str, Any]) -> str:
     with override(None):  # the log is English in every language
         said = f"Paused {pause_end(end)}" + (f": {reason}" if reason else "")
     found, user = named(options), user_of(options)
+    notes = [text for one in found if isinstance(one, Served) and (text := unheard_of(one))]
     for one in found:
         if isinstance(one, Served):
             pause(one, seconds, reason)
@@ -75,7 +80,21 @@ def run_pause(options: dict[str, Any]) -> str:
         note(user, one, said)
     text = _("%(what)s paused %(end)s: %(reason)s") if reason else _("%(what)s paused %(end)s")
     values = {"end": pause_end(end), "reason": reason}
-    return told(found, options, lambda what, _scope: text % {"what": what, **values})
+    said = told(found, options, lambda what, _scope: text % {"what": what, **values})
+    return said if options["json"] else "\n".join([said, *notes])
+
+
+def unheard_of(one: Served) -> str:
+    """A note about a queue that has no jobs, as its name may be misspelt; else ''."""
+    known = set(known_queues(table_of(one.model, one.using)))
+    known |= {base_of(one.model, name) for name in known}
+    if not one.queue or one.queue in known:
+        return ""
+    near = nearest(one.queue, known)
+    text = _("%(queue)s has no jobs, and had none this week")
+    if near:
+        text = _("%(queue)s has no jobs, and had none this week: did you mean %(near)s?")
+    return text % {"queue": f"{one.title}:{one.queue}", "near": f"{one.title}:{near}"}
 
 
 def run_resume(options: dict[str, Any]) -> str:

@@ -290,6 +290,21 @@ def test_an_unknown_setting_is_found_and_the_nearest_named():
     assert "'WORKER_TIMEOUT'" in message.hint
 
 
+def test_a_variable_that_looks_like_that_of_a_setting_is_found_and_the_setting_named(monkeypatch):
+    monkeypatch.setenv("DBQUEUE_TREADS", "8")
+    [message] = tables.check_settings()
+    assert message.id == "dbqueue.W005"
+    assert "DBQUEUE_TREADS" in message.msg
+    assert "DBQUEUE_THREADS?" in message.hint
+
+
+@pytest.mark.parametrize("name", ["DBQUEUE_THREADS", "DBQUEUE_MAIL_TIMEOUT", "DBQUEUE_CONFIG"])
+def test_a_variable_that_is_read_or_that_looks_like_none_is_none(monkeypatch, name):
+    monkeypatch.setenv(name, "8")
+    monkeypatch.setenv("DBQUEUE_DATABASE_URL", "sqlite://")  # a project's own
+    assert tables.check_settings() == []
+
+
 @override_settings(DBQUEUE={"NOTIFY": True})
 def test_a_wish_for_notifications_that_no_database_grants_is_found(monkeypatch):
     found = [message.id for message in tables.check_settings()]

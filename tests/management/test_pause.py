@@ -36,6 +36,18 @@ def test_a_queue_is_paused_until_it_is_resumed_and_its_jobs_wait():
     assert claims_of("slow") == 1
 
 
+def test_a_queue_that_nobody_has_heard_of_is_paused_and_one_of_a_like_name_is_told():
+    for queue in ("promo", "slow"):
+        Note.objects.create(queue=queue)
+    told = dbqueue("pause", "queueapp.Note:prmo", "queueapp.Note:slow", "queueapp.Note:later")
+    assert told.splitlines()[3:] == [
+        "queueapp.note:prmo has no jobs, and had none this week: did you mean queueapp.note:promo?",
+        "queueapp.note:later has no jobs, and had none this week",
+    ]
+    assert paused() == {f"queueapp_note:{queue}" for queue in ("prmo", "slow", "later")}
+    assert "week" not in dbqueue("pause", "queueapp.Note:prmo")  # it is known now
+
+
 def test_a_lane_whose_queue_is_still_paused_is_told():
     with limits(rate="5/s", rate_key="{text}"):
         for queue in ("default", "default@news"):
@@ -46,6 +58,7 @@ def test_a_lane_whose_queue_is_still_paused_is_told():
 
 
 def test_a_pause_for_a_time_ends_by_itself():
+    Note.objects.create(queue="slow")
     told = dbqueue("pause", "queueapp.Note:slow", "--for", "10m")
     assert re.match(r"queueapp.note:slow paused until \d{4}-\d\d-\d\d \d\d:\d\d\n$", told)
     soon = Queue.objects.filter(paused_until__gt=DbNow(500), paused_until__lte=DbNow(600))
