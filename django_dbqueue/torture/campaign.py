@@ -108,7 +108,7 @@ class Campaign:
                 if fewest is None or left < fewest:
                     fewest, give_up = left, time.monotonic() + patience
             _nap.wait(0.2)
-        self.troubles.append(f"{fewest} jobs were not finished in time")
+        self.troubles.append(f"jobs that were not finished in time: {fewest}")
 
     def _judge(self) -> tuple[Report, list[Event]]:
         events = read(self.folder)

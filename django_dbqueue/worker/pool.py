@@ -130,7 +130,8 @@ class Pool:
         if clear is not None and clear > target:
             need = "needs" if count == 1 else "need"
             them = f"{processes(count)} {need} {duration(clear)}"
-            return f"{figures.jobs:,} jobs are ready, for which {them}"
+            jobs = "1 job is" if figures.jobs == 1 else f"{figures.jobs:,} jobs are"
+            return f"{jobs} ready, for which {them}"
         return ""
 
     def _shrunk(self, now: float, count: int) -> Decision | None:

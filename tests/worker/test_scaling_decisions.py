@@ -71,6 +71,12 @@ def test_it_grows_while_what_is_ready_would_take_too_long():
     assert simulation.look(3, waited=4, jobs=4900, clear=30) == 4
 
 
+def test_a_single_job_is_told_as_one():
+    simulation = Simulation()
+    assert simulation.look(1, waited=0.1, jobs=1, clear=30) == 2
+    assert "1 job is ready, for which" in simulation.decisions[0][1]
+
+
 @pytest.mark.parametrize(
     "figures",
     [
