@@ -14,19 +14,27 @@ EMPTY = {"[]": list, "{}": dict}
 
 
 def to_text(value: Any, name: str, most: int) -> str:
-    """The JSON of a value. ``TypeError`` or ``ValueError`` names what cannot be stored."""
-    try:
-        text = json.dumps(normalize_json(value), allow_nan=False, separators=(",", ":"))
-    except RecursionError:
-        raise ValueError(f"{name} cannot be stored as JSON: it nests too deep") from None
-    except ValueError as error:
-        raise ValueError(f"{name} cannot be stored as JSON: {error}") from None
+    """The JSON of a value. ``TypeError`` or ``ValueError`` names what cannot be stored, the latter
+    also where it has more than ``most`` bytes."""
+    text = to_json(value, name)
     # Only ASCII, so that characters are bytes.
     if len(text) > most:
         raise ValueError(
             f"{name} cannot be stored: {len(text):,} bytes of JSON; the limit is {most:,}"
         )
     return text
+
+
+def to_json(value: Any, name: str) -> str:
+    """The same of any length."""
+    try:
+        return json.dumps(normalize_json(value), allow_nan=False, separators=(",", ":"))
+    except RecursionError:
+        raise ValueError(f"{name} cannot be stored as JSON: it nests too deep") from None
+    except TypeError as error:
+        raise TypeError(f"{name} cannot be stored as JSON: {error}") from None
+    except ValueError as error:
+        raise ValueError(f"{name} cannot be stored as JSON: {error}") from None
 
 
 class JSONText(models.TextField):  # type: ignore[type-arg]

@@ -21,7 +21,7 @@ from ..fields import InstantField, check_name
 from ..guard import capture_all, raised
 from ..models import KeyedJob, Traced
 from .conf import task_conf
-from .json_text import JSONText, to_text
+from .json_text import JSONText, to_json, to_text
 from .keys import key_columns
 from .lookup import Found, look_up
 from .queued_task import ALIAS_MAX, PATH_MAX, backoff_of, option, overdue_pauses
@@ -57,6 +57,17 @@ def _backends() -> Iterable[Mapping[str, Any]]:
     """The entries of ``TASKS``."""
     entries = getattr(settings, "TASKS", {}).values()
     return [one for one in entries if isinstance(one, Mapping)]
+
+
+def _as_stored(args: list[Any], kwargs: dict[str, Any], most: int) -> Any:
+    """The arguments as the task will get them. The error names one that is no JSON."""
+    try:
+        return json.loads(to_text([args, kwargs], "the arguments", most))
+    except (TypeError, ValueError):
+        named = [(f"argument {place}", one) for place, one in enumerate(args, start=1)]
+        for name, value in named + [(f"argument {name!r}", one) for name, one in kwargs.items()]:
+            to_json(value, name)
+        raise
 
 
 class TaskRow(Traced, KeyedJob):
@@ -106,8 +117,7 @@ class TaskRow(Traced, KeyedJob):
         cls, task: Any, backend: str, args: Sequence[Any], kwargs: Mapping[str, Any]
     ) -> dict[str, Any]:
         """What a call writes; ``TypeError`` or ``ValueError`` where it cannot be stored."""
-        text = to_text([list(args), dict(kwargs)], "the arguments", task_conf["MAX_BYTES"])
-        args, kwargs = json.loads(text)
+        args, kwargs = _as_stored(list(args), dict(kwargs), task_conf["MAX_BYTES"])
         now, key = timezone.now(), option(task, "dedup_key")
         key = key(*args, **kwargs) if callable(key) else key
         if key is not None:

@@ -79,3 +79,25 @@ def test_the_admin_links_to_the_task_and_says_what_became_of_it(start, browser):
     page = browser.get(f"/admin/dbqueue_schedules/schedule/{schedule.pk}/change/").content.decode()
     assert f"/admin/dbqueue_tasks/task/{row.pk}/change/" in page
     assert f"{row.result_id}</a>: ready" in page
+
+
+@pytest.mark.parametrize(
+    ("task", "arguments", "problem"),
+    [
+        (calls.add, {}, "missing a required argument: 'a'"),
+        (calls.add, {"args": [1, 2, 3]}, "too many positional arguments"),
+        (calls.add, {"args": [1], "kwargs": {"c": 2}}, "got an unexpected keyword argument 'c'"),
+        (calls.async_second_time_lucky, {"args": [1]}, "too many positional arguments"),
+    ],
+)
+def test_arguments_that_a_task_does_not_take_are_refused(task, arguments, problem):
+    with pytest.raises(ValidationError) as refused:
+        scheduled(kind="task", target=task.module_path, arguments=arguments)
+    [message] = refused.value.message_dict["arguments"]
+    assert message.startswith(f"arguments do not fit {task.module_path}(")
+    assert message.endswith(f": {problem}")
+
+
+def test_the_context_of_a_task_is_none_of_its_arguments():
+    task = calls.async_second_time_lucky
+    assert scheduled(kind="task", target=task.module_path, arguments={}).pk

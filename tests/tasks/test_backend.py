@@ -169,6 +169,22 @@ def test_what_is_no_json_is_refused_and_breaks_no_transaction(value):
         assert rows() == []
 
 
+@pytest.mark.parametrize(
+    ("args", "kwargs", "words"),
+    [
+        ((1, {2}), {}, "argument 2 cannot be stored as JSON: Unsupported type: <class 'set'>"),
+        ((1,), {"b": [object()]}, "argument 'b' cannot be stored as JSON: Unsupported type: "),
+        ((math.inf,), {}, "argument 1 cannot be stored as JSON: Out of range float"),
+        ((), {"b": b"\xff"}, "argument 'b' cannot be stored as JSON: Unsupported value: "),
+        ((), {b"\xff": 1}, "the arguments cannot be stored as JSON: Unsupported value: "),
+    ],
+)
+def test_the_argument_that_is_no_json_is_named(args, kwargs, words):
+    with pytest.raises((TypeError, ValueError)) as refused:
+        backend().enqueue(calls.noop, args, kwargs)
+    assert str(refused.value).startswith(words)
+
+
 def test_what_nests_too_deep_or_is_too_large_is_refused():
     deep: list = []
     for _ in range(5000):
