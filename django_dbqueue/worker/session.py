@@ -3,7 +3,7 @@
 A server that is cut off in the middle of an answer, or a firewall that has forgotten a connection,
 says nothing at all, and a thread that reads from it is held in the system. Another thread then
 shuts the connection down (``StatementWatchdog``), which looks to the first one like any lost
-connection: nobody waits for ever for the answer to a statement of ours.
+connection: nobody waits for ever for the answer to a statement of ours, or for a connection.
 """
 
 import gc
@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
+from queue import SimpleQueue
 from typing import Any
 
 from django.db import connections
@@ -25,6 +26,7 @@ from django.db.utils import Error
 
 from ..conf import conf
 from ..dialects import Dialect, ErrorKind, dialect_of, installed
+from ..guard import capture_all
 
 logger = logging.getLogger("django_dbqueue")
 
@@ -35,15 +37,16 @@ LOCKED_SECONDS = 10.0  # for which a table that somebody has locked is left alon
 LENT = "dbqueue_lent"
 # Where Django asks a server without a cursor of its own, so that no execute wrapper is called.
 CALLS = ("_commit", "_rollback", "_set_autocommit", "init_connection_state", "is_usable")
+CONNECT = "get_new_connection"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Wait:
-    """A statement under way, and its connection's socket."""
+    """A statement, or a connect, under way, and what ends it."""
 
     alias: str
     since: float
-    socket: socket.socket
+    end: Callable[[], object]
 
 
 class StatementWatchdog:
@@ -68,7 +71,12 @@ class StatementWatchdog:
             yield
             return
         copy = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM, fileno=descriptor)
-        wait = Wait(connection.alias, time.monotonic(), copy)
+        with copy, self._noted(connection.alias, partial(copy.shutdown, socket.SHUT_RDWR)):
+            yield
+
+    @contextmanager
+    def _noted(self, alias: str, end: Callable[[], object]) -> Iterator[None]:
+        wait = Wait(alias, time.monotonic(), end)
         with self._lock:
             self._waits.add(wait)
         try:
@@ -76,7 +84,6 @@ class StatementWatchdog:
         finally:
             with self._lock:
                 self._waits.discard(wait)
-                copy.close()
 
     def watch(self, connection: BaseDatabaseWrapper) -> None:
         """From here on a connection's statements, the ends of its transactions, and its first words
@@ -91,24 +98,50 @@ class StatementWatchdog:
         """Meanwhile the connection does work of ours; its other statements are a job's, which may
         wait for as long as it wants."""
         own = vars(connection)
-        before = {name: own[name] for name in (*CALLS, "settings_dict") if name in own}
+        before = {name: own[name] for name in (*CALLS, CONNECT, "settings_dict") if name in own}
         connect_impatiently(connection)
         self._watch_calls(connection)
         try:
             with connection.execute_wrapper(self.execute):
                 yield
         finally:
-            for name in CALLS:
+            for name in (*CALLS, CONNECT):
                 own.pop(name, None)
             own.update(before)
 
     def _watch_calls(self, connection: BaseDatabaseWrapper) -> None:
         for name in CALLS:
             vars(connection)[name] = partial(self._call, connection, getattr(connection, name))
+        if dialect_of(connection).impatient_options:
+            connect = getattr(connection, CONNECT)
+            vars(connection)[CONNECT] = partial(self._connect, connection, connect)
 
     def _call(self, connection: BaseDatabaseWrapper, call: Callable[..., Any], *args: Any) -> Any:
         with self.ends_in_time(connection):
             return call(*args)
+
+    def _connect(
+        self, connection: BaseDatabaseWrapper, connect: Callable[[Any], Any], params: Any
+    ) -> Any:
+        """Connect on a thread of its own, which is left alone if no answer comes: after the
+        greeting, mysqlclient asks for two things without a timeout, on a socket that only it has.
+        """
+        answers: SimpleQueue[tuple[Any, Exception | None]] = SimpleQueue()
+
+        def answer() -> None:
+            session = None
+            with capture_all() as attempt:
+                session = connect(params)
+            answers.put((session, attempt.error))
+
+        driver: Any = connection.Database  # type: ignore[attr-defined]
+        silence = driver.InterfaceError("no answer to a connect")
+        with self._noted(connection.alias, lambda: answers.put((None, silence))):
+            threading.Thread(target=answer, name="connect", daemon=True).start()
+            session, error = answers.get()
+        if error is not None:
+            raise error
+        return session
 
     def execute(
         self, execute: Callable[..., Any], sql: str, params: Any, many: bool, context: Any
@@ -126,7 +159,7 @@ class StatementWatchdog:
                 logger.warning("%s does not answer: reconnecting", alias)
             for wait in silent:
                 with suppress(OSError):
-                    wait.socket.shutdown(socket.SHUT_RDWR)
+                    wait.end()
 
 
 STATEMENT_WATCHDOG = StatementWatchdog()

@@ -279,4 +279,11 @@ MUTANTS = [
         "after an error on the way back from a transaction what others write is not committed",
         {**ON_POSTGRESQL, "tests": ("tests/dialects/test_autocommit.py",)},
     ),
+    (
+        "worker/session.py",
+        "if dialect_of(connection).impatient_options:",
+        "if False:",
+        "a server that falls silent after its greeting holds a thread for ever",
+        {**MARIADB, "tests": ("tests/worker/test_silent_statements.py",)},
+    ),
 ]

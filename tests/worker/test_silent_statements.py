@@ -6,6 +6,7 @@ import time
 import pytest
 from django.db import DatabaseError, InterfaceError, connection
 
+from django_dbqueue.torture import proxy
 from django_dbqueue.torture.proxy import Way
 from django_dbqueue.worker.session import StatementWatchdog, connect_impatiently
 from tests.kit.connections import other_connection
@@ -42,6 +43,49 @@ def test_work_resumes_soon_after_a_silence(database_url, log, model, way):
     print(f"{model.__name__} resumed {resumed:.1f} s after {way.name}")
     assert resumed < RESUMES_WITHIN, process.stderr
     assert "taken for dead" not in process.stderr
+
+
+class DeafLater(proxy.Link):
+    """Hands on so many requests and their answers, and nothing after these."""
+
+    hears = 0
+
+    def _passes(self, *ways):
+        self.hears -= ways == (Way.SWALLOW,)  # it is a request
+        self.is_deaf = self.is_deaf or self.hears < 0
+        return super()._passes(*ways)
+
+
+@pytest.mark.parametrize("is_lent", [False, True])
+@pytest.mark.parametrize("hears", range(6))
+def test_a_connect_is_given_up_wherever_the_server_falls_silent(monkeypatch, hears, is_lent):
+    watchdog, ends = StatementWatchdog(), []
+
+    def ask():
+        own = through(silent)
+        try:
+            if is_lent:
+                with watchdog.watches(own):
+                    own.cursor().execute("SELECT 1")
+            else:
+                connect_impatiently(own)
+                watchdog.watch(own)
+                own.cursor().execute("SELECT 1")
+        except (DatabaseError, InterfaceError) as error:
+            ends.append(error)
+        else:
+            ends.append(None)
+        finally:
+            own.close()
+
+    monkeypatch.setattr(proxy, "Link", DeafLater)
+    monkeypatch.setattr(DeafLater, "hears", hears)
+    with proxied() as silent:
+        asking = threading.Thread(target=ask, daemon=True)
+        asking.start()
+        wait_until(lambda: watchdog.end_waits(0.5) or not asking.is_alive(), seconds=20, every=0.1)
+    [error] = ends
+    assert error or hears > 1
 
 
 def commit(own):
