@@ -70,7 +70,7 @@ def check_settings(**_: Any) -> list[CheckMessage]:
     ]
     found += [
         Caution(
-            f"Nothing reads the environment variable {name}.",
+            f"django-dbqueue reads no environment variable {name}.",
             hint=f"Did you mean {known}?",
             id="dbqueue.W005",
         )

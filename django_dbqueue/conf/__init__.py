@@ -173,14 +173,18 @@ def unknown_names() -> dict[str, str]:
 
 
 def misspelt_variables() -> dict[str, str]:
-    """Environment variables that nothing reads, and the settings' that they look like.
+    """Environment variables that are no setting, and the settings' that they look like.
 
     Only such: a project may have variables of its own that begin with ``DBQUEUE_``.
     """
-    known = {f"DBQUEUE_{section.prefix}{name}" for section in Section.all for name in section}
-    given = {name for name in os.environ if name.startswith("DBQUEUE_")} - known
-    near = {name: nearest(name, known, 0.9) for name in sorted(given)}
-    return {name: setting for name, setting in near.items() if setting}
+    of = {f"DBQUEUE_{one.prefix}{name}": one.prefix for one in Section.all for name in one}
+    found: dict[str, str] = {}
+    for name in sorted(one for one in os.environ if one.startswith("DBQUEUE_") and one not in of):
+        if near := nearest(name, of, 0.9):
+            prefix = f"DBQUEUE_{of[near]}"  # which makes all names with it alike
+            is_alike = nearest(name.removeprefix(prefix), [near.removeprefix(prefix)], 0.75)
+            found |= {name: near} if is_alike else {}
+    return found
 
 
 def nearest(name: str, known: Collection[str], likeness: float = 0.6) -> str:

@@ -3,21 +3,22 @@
 import json
 from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
+from django.db.utils import Error
 from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, override
 
 from ..conf import nearest
 from ..lifecycle.limiter import base_of
-from ..lifecycle.table import table_of
-from ..models import Queue
+from ..models import Minute, Queue
 from ..models.queue import ALL, FOR_GOOD
 from ..monitor.alerts import pause_end
-from ..monitor.report import known_queues
+from ..monitor.report import busy_queues
 from ..operate.pausing import (
     pause,
     pause_everything,
@@ -71,7 +72,6 @@ def run_pause(options: dict[str, Any]) -> str:
     with override(None):  # the log is English in every language
         said = f"Paused {pause_end(end)}" + (f": {reason}" if reason else "")
     found, user = named(options), user_of(options)
-    notes = [text for one in found if isinstance(one, Served) and (text := unheard_of(one))]
     for one in found:
         if isinstance(one, Served):
             pause(one, seconds, reason)
@@ -81,20 +81,31 @@ def run_pause(options: dict[str, Any]) -> str:
     text = _("%(what)s paused %(end)s: %(reason)s") if reason else _("%(what)s paused %(end)s")
     values = {"end": pause_end(end), "reason": reason}
     said = told(found, options, lambda what, _scope: text % {"what": what, **values})
-    return said if options["json"] else "\n".join([said, *notes])
+    return said if options["json"] else "\n".join([said, *notes_on(found)])
 
 
-def unheard_of(one: Served) -> str:
-    """A note about a queue that has no jobs, as its name may be misspelt; else ''."""
-    known = set(known_queues(table_of(one.model, one.using)))
-    known |= {base_of(one.model, name) for name in known}
-    if not one.queue or one.queue in known:
-        return ""
-    near = nearest(one.queue, known)
-    text = _("%(queue)s has no jobs, and had none this week")
-    if near:
-        text = _("%(queue)s has no jobs, and had none this week: did you mean %(near)s?")
-    return text % {"queue": f"{one.title}:{one.queue}", "near": f"{one.title}:{near}"}
+def notes_on(found: list[Served | str]) -> list[str]:
+    """Of queues that may be misspelt: nothing happened there, but in one of a like name."""
+    notes = []
+    with suppress(Error):  # the pause holds, though our tables may be about to be migrated
+        busy = {one: busy_names(one) for one in found if isinstance(one, Served) and one.queue}
+        known = {one.queue for one, names in busy.items() if one.queue in names}
+        for one, names in busy.items():
+            near = "" if one.queue in known else nearest(str(one.queue), names)
+            text = _("nothing happened in %(queue)s in the last 7 days; did you mean %(near)s?")
+            if near:
+                values = {"queue": f"{one.title}:{one.queue}", "near": f"{one.title}:{near}"}
+                notes.append(text % values)
+    return notes
+
+
+def busy_names(one: Served) -> set[str]:
+    """Of its queues, as workers have noted them; its own among them, however many there are."""
+    names = set(busy_queues(one.using, [one.job_table])[one.job_table])
+    queue = str(one.queue)
+    own = Minute.objects.using(one.using).filter(job_table=one.job_table, queue=queue)
+    names |= {queue} if own.exists() else set()
+    return names | {base_of(one.model, name) for name in names}
 
 
 def run_resume(options: dict[str, Any]) -> str:

@@ -1,7 +1,5 @@
 """A task of Django's Tasks framework, or any object that has ``enqueue``."""
 
-import inspect
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from django.core.exceptions import ValidationError
@@ -29,13 +27,11 @@ class TaskTarget(Target):
     label = "task"
 
     def clean(self, schedule: "Schedule", using: str) -> None:
-        task, (args, kwargs) = task_at(schedule.target), _arguments(schedule)
-        if callable(func := getattr(task, "func", None)):
-            context = [None] if getattr(task, "takes_context", False) else []
-            _check_fit(schedule.target, func, [*context, *args], kwargs)
+        task_at(schedule.target)
+        arguments_of(schedule)
 
     def enqueue(self, schedule: "Schedule", using: str) -> str:
-        task, (args, kwargs) = task_at(schedule.target), _arguments(schedule)
+        task, (args, kwargs) = task_at(schedule.target), arguments_of(schedule)
         wanted = {"queue_name": schedule.queue or None, "priority": schedule.priority}
         given = {name: value for name, value in wanted.items() if value is not None}
         if given:
@@ -56,7 +52,7 @@ def task_at(path: str) -> Any:
     return task
 
 
-def _arguments(schedule: "Schedule") -> tuple[list[Any], dict[str, Any]]:
+def arguments_of(schedule: "Schedule") -> tuple[list[Any], dict[str, Any]]:
     given = schedule.arguments
     args, kwargs = (
         (given.get("args", []), given.get("kwargs", {}))
@@ -70,18 +66,6 @@ def _arguments(schedule: "Schedule") -> tuple[list[Any], dict[str, Any]]:
         )
         raise wrong("arguments", text, given=shown(given))
     return args, kwargs
-
-
-def _check_fit(path: str, func: Any, args: list[Any], kwargs: dict[str, Any]) -> None:
-    """``ValidationError`` where the function cannot be called so; of some nobody can tell."""
-    with suppress(ValueError):
-        signature = inspect.signature(func)
-        try:
-            signature.bind(*args, **kwargs)
-        except TypeError as error:
-            text = gettext_lazy("arguments do not fit %(task)s%(signature)s: %(problem)s")
-            values = {"task": path, "signature": str(signature), "problem": str(error)}
-            raise wrong("arguments", text, **values) from None
 
 
 def register() -> None:

@@ -32,9 +32,9 @@ def to_json(value: Any, name: str) -> str:
     except RecursionError:
         raise ValueError(f"{name} cannot be stored as JSON: it nests too deep") from None
     except TypeError as error:
-        raise TypeError(f"{name} cannot be stored as JSON: {error}") from None
+        raise TypeError(f"{name} cannot be stored as JSON: {error}") from error
     except ValueError as error:
-        raise ValueError(f"{name} cannot be stored as JSON: {error}") from None
+        raise ValueError(f"{name} cannot be stored as JSON: {error}") from error
 
 
 class JSONText(models.TextField):  # type: ignore[type-arg]

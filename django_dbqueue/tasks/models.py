@@ -16,7 +16,7 @@ from django.utils import timezone
 from django.utils.functional import cached_property
 from django.utils.translation import gettext_lazy
 
-from ..exceptions import Bury, Retry
+from ..exceptions import Bury, Retry, shown
 from ..fields import InstantField, check_name
 from ..guard import capture_all, raised
 from ..models import KeyedJob, Traced
@@ -65,7 +65,9 @@ def _as_stored(args: list[Any], kwargs: dict[str, Any], most: int) -> Any:
         return json.loads(to_text([args, kwargs], "the arguments", most))
     except (TypeError, ValueError):
         named = [(f"argument {place}", one) for place, one in enumerate(args, start=1)]
-        for name, value in named + [(f"argument {name!r}", one) for name, one in kwargs.items()]:
+        for name, value in named + [
+            (f"argument {shown(name)}", one) for name, one in kwargs.items()
+        ]:
             to_json(value, name)
         raise
 

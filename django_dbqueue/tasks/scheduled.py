@@ -1,14 +1,19 @@
 """Tasks as the targets of schedules: what became of the last one is known."""
 
+import inspect
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from django.core.exceptions import ValidationError
+from django.utils.translation import gettext_lazy
 
+from ..guard import capture
+from ..schedules.problems import wrong
 from ..schedules.targets import WAITING, Looked, State
-from ..schedules.task_target import TaskTarget, task_at
+from ..schedules.task_target import TaskTarget, arguments_of, task_at
 from ..states import Status
+from . import compat
 from .backends import DatabaseBackend
 from .models import AsyncTask, Task
 
@@ -23,6 +28,9 @@ class ScheduledTask(TaskTarget):
 
     def clean(self, schedule: "Schedule", using: str) -> None:
         super().clean(schedule, using)
+        if problem := _misfit(task_at(schedule.target), *arguments_of(schedule)):
+            text = gettext_lazy("arguments do not fit %(task)s: %(problem)s")
+            raise wrong("arguments", text, task=schedule.target, problem=problem)
         if schedule.overlap != "allow" and _backend(schedule.target) is None:
             problem = "overlap: what becomes of a task of another backend is not known: only allow"
             raise ValidationError({"overlap": problem})
@@ -48,6 +56,24 @@ class ScheduledTask(TaskTarget):
 
 
 LOOKED_AT = "result_id", "status", "dequeued_time", "expires_at"
+
+
+def _misfit(task: Any, args: list[Any], kwargs: dict[str, Any]) -> str:
+    """Why a task's function cannot be called so, or ''. Of an ``enqueue()`` of the project's own
+    nobody can tell, as it may give other arguments; nor of some functions."""
+    if getattr(type(task), "enqueue", None) is not compat.Task.enqueue:
+        return ""
+    signature = None
+    with capture():
+        # Not of what a decorator wraps: it may give other arguments, too.
+        signature = inspect.signature(task.func, follow_wrapped=False)
+    context = [None] if task.takes_context else []
+    try:
+        if signature is not None:
+            signature.bind(*context, *args, **kwargs)
+    except TypeError as error:
+        return str(error)
+    return ""
 
 
 def _backend(path: str) -> DatabaseBackend | None:

@@ -298,10 +298,11 @@ def test_a_variable_that_looks_like_that_of_a_setting_is_found_and_the_setting_n
     assert "DBQUEUE_THREADS?" in message.hint
 
 
-@pytest.mark.parametrize("name", ["DBQUEUE_THREADS", "DBQUEUE_MAIL_TIMEOUT", "DBQUEUE_CONFIG"])
-def test_a_variable_that_is_read_or_that_looks_like_none_is_none(monkeypatch, name):
-    monkeypatch.setenv(name, "8")
-    monkeypatch.setenv("DBQUEUE_DATABASE_URL", "sqlite://")  # a project's own
+@pytest.mark.parametrize(
+    "name", ["THREADS", "MAIL_TIMEOUT", "CONFIG", "DATABASE_URL", "MAIL_USER", "PROBE_PATH"]
+)
+def test_a_variable_that_is_read_or_may_be_a_projects_own_is_none(monkeypatch, name):
+    monkeypatch.setenv(f"DBQUEUE_{name}", "8")
     assert tables.check_settings() == []
 
 

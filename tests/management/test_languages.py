@@ -98,10 +98,7 @@ def test_what_is_stored_of_a_command_is_english_in_every_language(line, anna):
 
 def test_a_pause_is_told_in_german():
     said = in_german("pause", "queueapp.note:news", "--reason", "weekend")
-    assert said.splitlines() == [
-        "queueapp.note:news angehalten bis jemand sie fortsetzt: weekend",
-        "queueapp.note:news hat keine Jobs und hatte diese Woche keine",
-    ]
+    assert said == "queueapp.note:news angehalten bis jemand sie fortsetzt: weekend\n"
     said = in_german("resume", "queueapp.note:news")
     assert said == "queueapp.note:news fortgesetzt\n"
 

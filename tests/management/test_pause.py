@@ -6,7 +6,7 @@ import pytest
 from django.core.management import CommandError
 
 from django_dbqueue.fields import DbNow
-from django_dbqueue.models import Queue
+from django_dbqueue.models import Minute, Queue
 from django_dbqueue.models.queue import is_for_good
 from tests.kit.bounds import limits
 from tests.kit.command_line import as_json, dbqueue, refused
@@ -36,16 +36,37 @@ def test_a_queue_is_paused_until_it_is_resumed_and_its_jobs_wait():
     assert claims_of("slow") == 1
 
 
-def test_a_queue_that_nobody_has_heard_of_is_paused_and_one_of_a_like_name_is_told():
-    for queue in ("promo", "slow"):
-        Note.objects.create(queue=queue)
-    told = dbqueue("pause", "queueapp.Note:prmo", "queueapp.Note:slow", "queueapp.Note:later")
-    assert told.splitlines()[3:] == [
-        "queueapp.note:prmo has no jobs, and had none this week: did you mean queueapp.note:promo?",
-        "queueapp.note:later has no jobs, and had none this week",
-    ]
+def busy(*queues: str) -> None:
+    for queue in queues:
+        Minute.objects.create(job_table="queueapp_note", queue=queue, minute=1, completed=1)
+
+
+def test_of_a_queue_in_which_nothing_happened_one_of_a_like_name_is_told():
+    busy("promo", "slow")
+    names = [f"queueapp.Note:{name}" for name in ("prmo", "prmo", "slow", "later")]
+    told = dbqueue("pause", *names).splitlines()
+    words = "nothing happened in queueapp.note:prmo in the last 7 days"
+    assert told[-1] == f"{words}; did you mean queueapp.note:promo?"
+    assert "happened" not in " ".join(told[:-1])
     assert paused() == {f"queueapp_note:{queue}" for queue in ("prmo", "slow", "later")}
-    assert "week" not in dbqueue("pause", "queueapp.Note:prmo")  # it is known now
+
+
+def test_lanes_make_their_queue_busy_and_so_does_another_table_that_is_named():
+    busy("promo@news", "prom")
+    with limits(rate="5/s", rate_key="{text}"):
+        assert "happened" not in dbqueue("pause", "queueapp.Note:promo")
+    assert "happened" not in dbqueue("pause", "--queue=prom", "queueapp.Note", "queueapp.Kept")
+
+
+def test_of_more_queues_than_are_looked_at_none_is_taken_for_misspelt():
+    busy(*(f"q{number:03}" for number in range(150)))
+    assert "happened" not in dbqueue("pause", "queueapp.Note:q149")
+
+
+def test_a_pause_holds_where_the_tables_of_its_notes_are_not_there(monkeypatch):
+    monkeypatch.setattr(Minute._meta, "db_table", "not_migrated")
+    assert "paused" in dbqueue("pause", "queueapp.Note:prmo")
+    assert paused() == {"queueapp_note:prmo"}
 
 
 def test_a_lane_whose_queue_is_still_paused_is_told():
@@ -58,7 +79,6 @@ def test_a_lane_whose_queue_is_still_paused_is_told():
 
 
 def test_a_pause_for_a_time_ends_by_itself():
-    Note.objects.create(queue="slow")
     told = dbqueue("pause", "queueapp.Note:slow", "--for", "10m")
     assert re.match(r"queueapp.note:slow paused until \d{4}-\d\d-\d\d \d\d:\d\d\n$", told)
     soon = Queue.objects.filter(paused_until__gt=DbNow(500), paused_until__lte=DbNow(600))

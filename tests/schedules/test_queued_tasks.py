@@ -93,9 +93,15 @@ def test_the_admin_links_to_the_task_and_says_what_became_of_it(start, browser):
 def test_arguments_that_a_task_does_not_take_are_refused(task, arguments, problem):
     with pytest.raises(ValidationError) as refused:
         scheduled(kind="task", target=task.module_path, arguments=arguments)
-    [message] = refused.value.message_dict["arguments"]
-    assert message.startswith(f"arguments do not fit {task.module_path}(")
-    assert message.endswith(f": {problem}")
+    assert refused.value.message_dict == {
+        "arguments": [f"arguments do not fit {task.module_path}: {problem}"]
+    }
+
+
+@pytest.mark.parametrize("name", ["decorated", "prefixed", "unreadable"])
+def test_arguments_that_something_else_takes_are_not_judged(name):
+    path = f"{calls.__name__}.{name}"
+    assert scheduled(kind="task", target=path, arguments={"args": [5]}).pk
 
 
 def test_the_context_of_a_task_is_none_of_its_arguments():

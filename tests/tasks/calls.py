@@ -3,10 +3,13 @@
 import asyncio
 import sys
 import time
+from collections.abc import Callable
+from functools import wraps
 from pathlib import Path
 from typing import Any
 
 from django_dbqueue.tasks import task
+from django_dbqueue.tasks.queued_task import QueuedTask
 from tests.queueapp.faults import record
 from tests.queueapp.once import Effect
 
@@ -24,6 +27,40 @@ def add(a: int, b: int = 0) -> int:
 @task
 def echo(value: Any) -> Any:
     return value
+
+
+def with_a_tenant(func: Callable[..., Any]) -> Callable[..., Any]:
+    """Gives an argument that nobody enqueues."""
+
+    @wraps(func)
+    def given(*args: Any) -> Any:
+        return func("tenant", *args)
+
+    return given
+
+
+@task
+@with_a_tenant
+def decorated(tenant: str, number: int) -> list[Any]:
+    return [tenant, number]
+
+
+class PrefixedTask(QueuedTask):
+    def enqueue(self, *args: Any, **kwargs: Any) -> Any:
+        return super().enqueue("tenant", *args, **kwargs)
+
+
+prefixed = PrefixedTask(
+    func=decorated.func, run_after=None, priority=0, queue_name="default", backend="default"
+)
+
+
+@task
+def unreadable(number: int) -> int:
+    return number
+
+
+unreadable.func.__signature__ = "none"
 
 
 @task
