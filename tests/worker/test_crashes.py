@@ -76,7 +76,7 @@ def test_a_crash_job_is_buried_after_three_starts_and_charges_no_neighbour(datab
         wait_until(lambda: settled(Deed, kind))
         process.send(signal.SIGTERM)
         assert process.end() == 0
-    history, again = crash(log, job)
+        history, again = crash(log, job)
     assert charges(Deed, kind) == {(1, 0): 200}
     deaths = deaths_by(job, history)
     for first, *more in again.values():
