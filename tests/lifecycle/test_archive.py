@@ -9,7 +9,7 @@ from django.utils import timezone
 from django_dbqueue.lifecycle import archive
 from django_dbqueue.lifecycle.low_instants import CHUNK
 from django_dbqueue.lifecycle.side_rows import gone
-from django_dbqueue.states import Status
+from django_dbqueue.states import ARCHIVABLE, Status
 from tests.kit.jobs import buried, claimed, done, fresh, overwrite, start, start_all, table
 from tests.queueapp.models import ArchivedKept, Kept, Note, Pruned, Uuid
 
@@ -77,6 +77,13 @@ def test_many_archivers_do_each_others_work_once():
 
     assert sum(start_all(*[work] * 4)) == 700
     assert (Kept.objects.count(), ArchivedKept.objects.count()) == (0, 700)
+
+
+def test_what_has_moved_on_since_it_was_looked_for_is_neither_copied_nor_deleted():
+    old, again = finished(Kept, 2), Kept.objects.create()
+    assert archive.take_out(table(Kept), [old.pk, again.pk], ARCHIVABLE, []) == 1
+    assert [row.pk for row in ArchivedKept.objects.all()] == [old.pk]
+    assert list(Kept.objects.all()) == [again]
 
 
 def test_a_job_is_claimed_or_cancelled_but_never_both(monkeypatch):

@@ -45,6 +45,12 @@ def test_children_are_moved_by_no_more_than_a_shift():
     assert counted(ShareOut(now, weights).run(shifts=9)) == {"a": 1, "b": 3}
 
 
+def test_nobody_is_moved_once_each_queue_has_its_part():
+    now = {0: frozenset({A}), 1: frozenset({A}), 2: frozenset({B}), 3: frozenset({B})}
+    for weights in ({A: 1.1, B: 1.0}, {A: 1.0, B: 1.1}):
+        assert ShareOut(now, weights).run(shifts=9) == now
+
+
 def test_a_queue_without_a_child_is_given_one_at_once():
     now = {0: frozenset({A}), 1: frozenset({A})}
     assert counted(ShareOut(now, {A: 90.0, B: 0.0}).run(shifts=0)) == {"a": 1, "b": 1}
