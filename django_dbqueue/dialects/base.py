@@ -49,6 +49,7 @@ class Dialect:
     silent_after_news: ClassVar[float] = 0.0
     # OPTIONS that let a connect to a server that does not answer fail soon.
     impatient_options: ClassVar[Mapping[str, int]] = {}
+    connects_in_time = True  # Does a driver's own limit hold for all of a connect?
     lost_some = False  # Has the last claim lost, or left, to others a part of what came first?
     shares_sessions = False  # Does a pooler give others the sessions of this own connection?
     setup_hint: ClassVar[str] = ""  # what to do about a setup_problem

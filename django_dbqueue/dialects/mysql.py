@@ -61,8 +61,8 @@ REFUSED = 2**63  # no key: it is greater than the greatest bigint
 
 class MySQL(Dialect):
     impatient_options: ClassVar[Mapping[str, int]] = {"connect_timeout": 2}
-    compares_rows = False
-    seeks_in_recursion = False
+    connects_in_time = False
+    compares_rows = seeks_in_recursion = False
     name_collation = "utf8mb4_bin"
     now = "UTC_TIMESTAMP(6)"
     clock_pattern = r"UTC_TIMESTAMP\(6?\)"

@@ -17,7 +17,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
-from queue import SimpleQueue
 from typing import Any
 
 from django.db import connections
@@ -26,7 +25,7 @@ from django.db.utils import Error
 
 from ..conf import conf
 from ..dialects import Dialect, ErrorKind, dialect_of, installed
-from ..guard import capture_all
+from .connect_attempt import ConnectAttempt
 
 logger = logging.getLogger("django_dbqueue")
 
@@ -71,12 +70,13 @@ class StatementWatchdog:
             yield
             return
         copy = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM, fileno=descriptor)
-        with copy, self._noted(connection.alias, partial(copy.shutdown, socket.SHUT_RDWR)):
+        shut, since = partial(copy.shutdown, socket.SHUT_RDWR), time.monotonic()
+        with copy, self._noted(connection.alias, shut, since):
             yield
 
     @contextmanager
-    def _noted(self, alias: str, end: Callable[[], object]) -> Iterator[None]:
-        wait = Wait(alias, time.monotonic(), end)
+    def _noted(self, alias: str, end: Callable[[], object], since: float) -> Iterator[None]:
+        wait = Wait(alias, since, end)
         with self._lock:
             self._waits.add(wait)
         try:
@@ -112,7 +112,7 @@ class StatementWatchdog:
     def _watch_calls(self, connection: BaseDatabaseWrapper) -> None:
         for name in CALLS:
             vars(connection)[name] = partial(self._call, connection, getattr(connection, name))
-        if dialect_of(connection).impatient_options:
+        if not dialect_of(connection).connects_in_time:
             connect = getattr(connection, CONNECT)
             vars(connection)[CONNECT] = partial(self._connect, connection, connect)
 
@@ -121,27 +121,15 @@ class StatementWatchdog:
             return call(*args)
 
     def _connect(
-        self, connection: BaseDatabaseWrapper, connect: Callable[[Any], Any], params: Any
+        self, connection: BaseDatabaseWrapper, connect: Callable[..., Any], *args: Any, **given: Any
     ) -> Any:
-        """Connect on a thread of its own, which is left alone if no answer comes: after the
-        greeting, mysqlclient asks for two things without a timeout, on a socket that only it has.
-        """
-        answers: SimpleQueue[tuple[Any, Exception | None]] = SimpleQueue()
-
-        def answer() -> None:
-            session = None
-            with capture_all() as attempt:
-                session = connect(params)
-            answers.put((session, attempt.error))
-
         driver: Any = connection.Database  # type: ignore[attr-defined]
-        silence = driver.InterfaceError("no answer to a connect")
-        with self._noted(connection.alias, lambda: answers.put((None, silence))):
-            threading.Thread(target=answer, name="connect", daemon=True).start()
-            session, error = answers.get()
-        if error is not None:
-            raise error
-        return session
+        silence = driver.InterfaceError("there is no answer to a connect")
+        attempt = ConnectAttempt(partial(connect, *args, **given), silence)
+        # Until then the driver heeds its own limit.
+        since = time.monotonic() + connection.settings_dict["OPTIONS"].get("connect_timeout", 0)
+        with self._noted(connection.alias, attempt.give_up, since):
+            return attempt.result()
 
     def execute(
         self, execute: Callable[..., Any], sql: str, params: Any, many: bool, context: Any

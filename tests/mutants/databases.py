@@ -281,7 +281,7 @@ MUTANTS = [
     ),
     (
         "worker/session.py",
-        "if dialect_of(connection).impatient_options:",
+        "if not dialect_of(connection).connects_in_time:",
         "if False:",
         "a server that falls silent after its greeting holds a thread for ever",
         {**MARIADB, "tests": ("tests/worker/test_silent_statements.py",)},

@@ -1,0 +1,66 @@
+"""A connect that can be given up.
+
+After the server's greeting mysqlclient asks it for two things, without a timeout, on a socket that
+nobody else has yet. So it does that on a thread of its own, which is left alone if the server falls
+silent.
+"""
+
+import threading
+from collections.abc import Callable
+from contextvars import copy_context
+from queue import SimpleQueue
+from typing import Any
+
+from ..guard import capture_all, raised
+
+LEFT_ALONE_MAX = 20  # threads of a process; each keeps a socket, and a session of the server
+_left_alone: list[threading.Thread] = []
+
+
+class ConnectAttempt:
+    """``silence`` is the error of an attempt that is given up, or that cannot be made."""
+
+    def __init__(self, connect: Callable[[], Any], silence: Exception) -> None:
+        self._connect = connect
+        self._silence = silence
+        self._answers: SimpleQueue[tuple[Any, Exception | None]] = SimpleQueue()
+        self._lock = threading.Lock()
+        self._is_given_up = False
+        run = copy_context().run
+        self._thread = threading.Thread(target=run, args=[self._run], name="connect", daemon=True)
+
+    def result(self) -> Any:
+        """The driver's connection."""
+        _left_alone[:] = [thread for thread in _left_alone if thread.is_alive()]
+        if len(_left_alone) >= LEFT_ALONE_MAX:
+            raise self._silence
+        try:
+            self._thread.start()
+        except RuntimeError as error:  # the system has no thread for us
+            raise self._silence from error
+        session, problem = self._answers.get()
+        if problem is self._silence:
+            _left_alone.append(self._thread)
+            raise self._silence
+        self._thread.join()  # a process may be forked next
+        if problem is not None:
+            raise raised(problem)
+        return session
+
+    def give_up(self) -> None:
+        """For another thread."""
+        with self._lock:
+            self._is_given_up = True
+        self._answers.put((None, self._silence))
+
+    def _run(self) -> None:
+        session = None
+        with capture_all() as attempt:
+            session = self._connect()
+        with self._lock:
+            is_late = self._is_given_up
+            if not is_late:
+                self._answers.put((session, attempt.error))
+        if is_late and session is not None:
+            with capture_all():
+                session.close()

@@ -1,0 +1,93 @@
+"""A connect on a thread of its own: what becomes of it where the server falls silent."""
+
+import threading
+
+import pytest
+
+from django_dbqueue.worker import connect_attempt
+from django_dbqueue.worker.connect_attempt import ConnectAttempt
+from tests.kit.jobs import start
+from tests.kit.waiting import wait_until
+
+pytestmark = pytest.mark.any_database
+
+
+class Silence(Exception):
+    pass
+
+
+class Server:
+    """Answers a connect once it is let."""
+
+    def __init__(self):
+        self.asked, self.answers, self.is_closed = threading.Event(), threading.Event(), False
+
+    def connect(self):
+        self.asked.set()
+        self.answers.wait(60)
+        return self
+
+    def close(self):
+        self.is_closed = True
+
+
+@pytest.fixture
+def server():
+    made = Server()
+    yield made
+    made.answers.set()
+    wait_until(lambda: not any(thread.is_alive() for thread in connect_attempt._left_alone))
+
+
+def given_up(server):
+    attempt = ConnectAttempt(server.connect, Silence())
+    waiting = start(attempt.result)
+    server.asked.wait(60)
+    attempt.give_up()
+    with pytest.raises(Silence):
+        waiting.result()
+
+
+def test_an_answer_is_handed_on_and_the_thread_is_gone(server):
+    server.answers.set()
+    assert ConnectAttempt(server.connect, Silence()).result() is server
+    assert not any(thread.name == "connect" for thread in threading.enumerate())
+
+
+@pytest.mark.parametrize("error", [ValueError("no"), SystemExit(3)])
+def test_so_is_an_error_whatever_it_is(error):
+    def connect():
+        raise error
+
+    with pytest.raises(type(error)) as raised:
+        ConnectAttempt(connect, Silence()).result()
+    assert raised.value is error
+
+
+def test_a_session_that_comes_after_it_was_given_up_is_closed(server):
+    given_up(server)
+    server.answers.set()
+    wait_until(lambda: server.is_closed)
+
+
+def test_no_more_than_some_are_left_alone(server, monkeypatch):
+    monkeypatch.setattr(connect_attempt, "LEFT_ALONE_MAX", 1)
+    given_up(server)
+    never = Server()
+    with pytest.raises(Silence):
+        ConnectAttempt(never.connect, Silence()).result()
+    assert not never.asked.is_set()
+    server.answers.set()
+    wait_until(lambda: server.is_closed)
+    never.answers.set()
+    wait_until(lambda: ConnectAttempt(never.connect, Silence()).result() is never)
+
+
+def test_where_the_system_has_no_thread_it_is_as_if_no_answer_came(server, monkeypatch):
+    def refuse(thread):
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", refuse)
+        with pytest.raises(Silence):
+            ConnectAttempt(server.connect, Silence()).result()
