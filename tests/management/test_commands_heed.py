@@ -9,6 +9,7 @@ from django.core.management.base import SystemCheckError
 from django.db.models import QuerySet
 
 from django_dbqueue.fields import DbNow
+from django_dbqueue.management import status
 from django_dbqueue.management.commands import runreaper
 from django_dbqueue.management.commands._log import log_to_stderr
 from django_dbqueue.management.commands.runworker import Command
@@ -64,6 +65,17 @@ def test_a_worker_starts_in_spite_of_the_checks_if_it_is_told_to(settings):
     with pytest.raises(SystemCheckError, match="NO_SUCH_SETTING"):
         Command().prepare(chosen, {"skip_checks": False, "verbosity": 0})
     Command().prepare(chosen, {"skip_checks": True, "verbosity": 0})
+
+
+# --- dbqueue status ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("arguments", "using"), [(["--database=default"], "default"), ([], None)])
+def test_status_is_of_the_database_that_it_is_told(monkeypatch, arguments, using):
+    asked = []
+    monkeypatch.setattr(status, "parse_served", lambda *which: asked.append(which) or [])
+    call_command("dbqueue", "status", *arguments)
+    assert asked[0] == ([], using)
 
 
 # --- runreaper ------------------------------------------------------------------------------------
