@@ -34,9 +34,13 @@ COMMANDS = (
 ADMIN = "admin/acts admin/finds admin/lists admin/roles admin/job_page admin/job_page_inside "
 MAIL_ADMIN = (
     "mail/admin_actions mail/admin_list mail/admin_lookups mail/admin_page mail/admin_permissions "
+    "mail/admin_search "
 )
 MAIL = "mail/delivery mail/outcomes mail/retry_schedule mail/unknown_errors mail/errors "
-PRIVACY = "mail/forget mail/forget_log mail/forget_meanwhile mail/keep mail/erased_subjects "
+PRIVACY = (
+    "mail/forget mail/forget_log mail/forget_meanwhile mail/keep mail/erased_subjects "
+    "mail/recipients "
+)
 
 # By the beginning of a file's path; of several that fit the longest counts.
 FILES = {
@@ -146,6 +150,8 @@ FILES = {
     "mail/headers.py": "mail/message_id_refused mail/wishes mail/backend mail/fidelity",
     "mail/outcomes.py": "mail/errors mail/mailbox_full mail/unknown_errors mail/outcomes",
     "mail/privacy/": PRIVACY,
+    "mail/models/recipient.py": "mail/recipients",
+    "lifecycle/side_rows.py": "mail/recipients lifecycle/archive",
     "mail/models/email.py": "mail/resend mail/retry_and_resend mail/wishes mail/backend",
     "mail/sending/": MAIL + "mail/in_doubt mail/slow_answer mail/limits",
     "mail/sending/envelope.py": (
