@@ -177,13 +177,18 @@ def misspelt_variables() -> dict[str, str]:
 
     Only such: a project may have variables of its own that begin with ``DBQUEUE_``.
     """
-    of = {f"DBQUEUE_{one.prefix}{name}": one.prefix for one in Section.all for name in one}
+    prefix_of = {
+        f"DBQUEUE_{one.prefix}{name}": f"DBQUEUE_{one.prefix}"
+        for one in Section.all
+        for name in one
+    }
     found: dict[str, str] = {}
-    for name in sorted(one for one in os.environ if one.startswith("DBQUEUE_") and one not in of):
-        if near := nearest(name, of, 0.9):
-            prefix = f"DBQUEUE_{of[near]}"  # which makes all names with it alike
-            is_alike = nearest(name.removeprefix(prefix), [near.removeprefix(prefix)], 0.75)
-            found |= {name: near} if is_alike else {}
+    given = {name for name in os.environ if name.startswith("DBQUEUE_")}
+    for name in sorted(given - prefix_of.keys()):
+        near = nearest(name, prefix_of, 0.9)
+        prefix = prefix_of.get(near, "")  # it makes all names with it alike
+        if near and nearest(name.removeprefix(prefix), [near.removeprefix(prefix)], 0.75):
+            found[name] = near
     return found
 
 

@@ -64,11 +64,10 @@ def _as_stored(args: list[Any], kwargs: dict[str, Any], most: int) -> Any:
     try:
         return json.loads(to_text([args, kwargs], "the arguments", most))
     except (TypeError, ValueError):
-        named = [(f"argument {place}", one) for place, one in enumerate(args, start=1)]
-        for name, value in named + [
-            (f"argument {shown(name)}", one) for name, one in kwargs.items()
-        ]:
-            to_json(value, name)
+        for place, value in enumerate(args, start=1):
+            to_json(value, f"argument {place}")
+        for name, value in kwargs.items():
+            to_json(value, f"argument {shown(name)}")
         raise
 
 

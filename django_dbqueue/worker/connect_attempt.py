@@ -18,7 +18,8 @@ _left_alone: list[threading.Thread] = []
 
 
 class ConnectAttempt:
-    """``silence`` is the error of an attempt that is given up, or that cannot be made."""
+    """``silence`` is the error of an attempt that is given up; one that cannot be made has another
+    of this class."""
 
     def __init__(self, connect: Callable[[], Any], silence: Exception) -> None:
         self._connect = connect
@@ -33,11 +34,11 @@ class ConnectAttempt:
         """The driver's connection."""
         _left_alone[:] = [thread for thread in _left_alone if thread.is_alive()]
         if len(_left_alone) >= LEFT_ALONE_MAX:
-            raise self._silence
+            raise self._cannot(f"{LEFT_ALONE_MAX} connects are still without an answer")
         try:
             self._thread.start()
         except RuntimeError as error:  # the system has no thread for us
-            raise self._silence from error
+            raise self._cannot(str(error)) from error
         session, problem = self._answers.get()
         if problem is self._silence:
             _left_alone.append(self._thread)
@@ -46,6 +47,9 @@ class ConnectAttempt:
         if problem is not None:
             raise raised(problem)
         return session
+
+    def _cannot(self, why: str) -> Exception:
+        return type(self._silence)(f"no connect is made: {why}")
 
     def give_up(self) -> None:
         """For another thread."""

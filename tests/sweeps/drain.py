@@ -1,5 +1,6 @@
 """A healthy worker does what a fault has left."""
 
+from django.db import close_old_connections
 from django.db.models import QuerySet
 
 from django_dbqueue.states import Status
@@ -18,6 +19,8 @@ def drain_after_death():
 
 
 def drain():
+    # As between two requests: what met with an error may be out of autocommit.
+    close_old_connections()
     Chore.objects.resume("quiet")
     worker = StepwiseWorker()
     worker.beat()

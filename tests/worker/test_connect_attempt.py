@@ -1,6 +1,7 @@
 """A connect on a thread of its own: what becomes of it where the server falls silent."""
 
 import threading
+from contextvars import ContextVar
 
 import pytest
 
@@ -49,9 +50,16 @@ def given_up(server):
 
 
 def test_an_answer_is_handed_on_and_the_thread_is_gone(server):
+    before = set(threading.enumerate())
     server.answers.set()
     assert ConnectAttempt(server.connect, Silence()).result() is server
-    assert not any(thread.name == "connect" for thread in threading.enumerate())
+    assert set(threading.enumerate()) <= before
+
+
+def test_it_sees_the_context_of_who_connects():
+    tenant = ContextVar("tenant", default="none")
+    tenant.set("north")
+    assert ConnectAttempt(tenant.get, Silence()).result() == "north"
 
 
 @pytest.mark.parametrize("error", [ValueError("no"), SystemExit(3)])
@@ -74,7 +82,7 @@ def test_no_more_than_some_are_left_alone(server, monkeypatch):
     monkeypatch.setattr(connect_attempt, "LEFT_ALONE_MAX", 1)
     given_up(server)
     never = Server()
-    with pytest.raises(Silence):
+    with pytest.raises(Silence, match="1 connects are still without an answer"):
         ConnectAttempt(never.connect, Silence()).result()
     assert not never.asked.is_set()
     server.answers.set()
@@ -89,5 +97,5 @@ def test_where_the_system_has_no_thread_it_is_as_if_no_answer_came(server, monke
 
     with monkeypatch.context() as patched:
         patched.setattr(threading.Thread, "start", refuse)
-        with pytest.raises(Silence):
+        with pytest.raises(Silence, match="can't start new thread"):
             ConnectAttempt(server.connect, Silence()).result()

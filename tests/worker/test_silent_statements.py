@@ -88,6 +88,24 @@ def test_a_connect_is_given_up_wherever_the_server_falls_silent(monkeypatch, hea
     assert error or hears > 1
 
 
+def test_a_slow_connect_has_the_time_that_the_project_gives_it():
+    watchdog, made = StatementWatchdog(), []
+
+    def ask():
+        own = through(silent)
+        own.settings_dict["OPTIONS"]["connect_timeout"] = 20
+        watchdog.watch(own)
+        made.append(own.get_new_connection(own.get_connection_params()))
+        made[0].close()
+
+    with proxied() as silent:
+        silent.proxy.be(Way.DELAY, seconds=0.3)
+        asking = threading.Thread(target=ask, daemon=True)
+        asking.start()
+        wait_until(lambda: watchdog.end_waits(0.2) or not asking.is_alive(), seconds=60, every=0.1)
+    assert made
+
+
 def commit(own):
     own.set_autocommit(False)
     own.cursor().execute("SELECT 1")
@@ -158,7 +176,8 @@ def test_a_jobs_connection_is_afterwards_as_it_was():
         assert own._commit is not somebodys
     assert own.settings_dict is settings
     assert own._commit is somebodys
-    assert not {"_rollback", "_set_autocommit", "is_usable"} & vars(own).keys()
+    names = {"_rollback", "_set_autocommit", "is_usable", "get_new_connection"}
+    assert not names & vars(own).keys()
     assert own.execute_wrappers == []
 
 
