@@ -111,6 +111,7 @@ def look(served: Served) -> Look:
     until, minute = clock(served), this_minute(served.using)
     counted = FailureCount.objects.using(served.using).filter(minute__gte=begin_of(DAY, minute))
     # The last half hour ends with the present five minutes; the first one has a rest before it.
+    # What is later was counted since the minute was read, or before the clock was set back.
     before = start_of(minute) + MINUTES - DAY - POINT
     # A comparison of the rest of the division, which every database knows.
     half_hour = F("minute") - (F("minute") - before) % POINT
@@ -120,7 +121,7 @@ def look(served: Served) -> Look:
     columns = "job_table", "fingerprint", "queue", "half_hour", "sum", "of_hour", "last"
     counts = defaultdict(list)
     for job_table, fingerprint, queue, start, *numbers in summed.values_list(*columns):
-        point = max(0, (int(start) - before) // POINT - 1)
+        point = min(max(0, (int(start) - before) // POINT - 1), POINTS - 1)
         failed, lately, last = map(int, numbers)
         counts[job_table].append((fingerprint, queue, point, failed, lately, last))
     return Look(until, minute, counts)

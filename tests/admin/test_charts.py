@@ -27,23 +27,20 @@ from django_dbqueue.metrics.time_series import (
 )
 from django_dbqueue.models import Minute, Queue
 from django_dbqueue.models.minute import SPANS
+from tests.kit.overview import minute
 
 pytestmark = [pytest.mark.any_database, pytest.mark.usefixtures("db_rows")]
 PAGE = "/admin/dbqueue/queue/charts/"
 CANARY = '"><script>alert(1)</script>'
 
 
-def minute(ago, queue="default", job_table="queueapp_note", **columns):
-    at = this_minute("default") - ago
-    return Minute.objects.create(job_table=job_table, queue=queue, minute=at, **columns)
-
-
 def test_an_hour_has_sixty_points_with_zeros_where_nothing_happened():
-    minute(59, completed=1)
-    minute(3, completed=4, failed=2, buried=1, backlog=7, waited_2=3, ran_0=6)
-    minute(3, queue="other", completed=10, backlog=5)
-    minute(60, completed=1000)
-    minute(3, job_table="x.y", completed=100)
+    now = this_minute("default")
+    minute(59, now=now, completed=1)
+    minute(3, now=now, completed=4, failed=2, buried=1, backlog=7, waited_2=3, ran_0=6)
+    minute(3, "other", now=now, completed=10, backlog=5)
+    minute(60, now=now, completed=1000)
+    minute(3, now=now, job_table="x.y", completed=100)
     points = history("default", "queueapp_note", "default", "hour")
     assert len(points) == 60
     it = next(point for point in points if point.failed)
@@ -72,10 +69,11 @@ def test_longer_spans_add_minutes_up_and_lose_none(span, count, step):
 
 
 def test_the_last_hour_tells_rates_by_its_last_five_minutes():
+    now = this_minute("default")
     for ago in range(8):  # the present one, too, which may end just now
-        minute(ago, completed=10, failed=10, backlog=100 - ago * 4)
-        minute(ago, queue="poison", failed=2, buried=2, backlog=7)
-    minute(2, queue="idle", backlog=5)
+        minute(ago, now=now, completed=10, failed=10, backlog=100 - ago * 4)
+        minute(ago, "poison", now=now, failed=2, buried=2, backlog=7)
+    minute(2, "idle", now=now, backlog=5)
     found = last_hour("default")
     hour = found["queueapp_note", "default"]
     assert (hour.rate_out, hour.rate_in, hour.failure_share) == (10, 14, 0.5)

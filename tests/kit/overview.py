@@ -38,9 +38,11 @@ def a_worker(**columns: Any) -> Worker:
     return Worker.objects.create(uuid=uuid.uuid4().hex, **given | columns)
 
 
-def minute(ago: int, queue: str = "default", **columns: Any) -> Minute:
-    at = this_minute("default") - ago
-    return Minute.objects.create(job_table=Note._meta.db_table, queue=queue, minute=at, **columns)
+def minute(ago: int, queue: str = "default", *, now: int | None = None, **columns: Any) -> Minute:
+    """The row of the minute so long ago; now: the same for several, as a minute may just end."""
+    at = (this_minute("default") if now is None else now) - ago
+    given = {"job_table": Note._meta.db_table, "queue": queue, "minute": at}
+    return Minute.objects.create(**given | columns)
 
 
 def text_of(response: Any, status: int = 200) -> str:

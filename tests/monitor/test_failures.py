@@ -62,6 +62,16 @@ def test_jobs_that_no_worker_has_counted_are_told_by_their_errors():
     assert (group.fingerprint, group.failure.words, group.here) == (job.failure, "", Failed(1))
 
 
+@pytest.mark.parametrize("ahead", [5, 29, 31, 24 * 60, 48 * 60])
+def test_what_is_counted_after_the_minute_was_read_is_the_newest(monkeypatch, ahead):
+    """As five minutes begin between two statements, or the clock was set back."""
+    count(3)
+    before = this_minute("default") - ahead
+    monkeypatch.setattr(page, "this_minute", lambda _alias: before)
+    [group] = look().groups
+    assert (group.hour, group.day, group.per_point[-1]) == (3, 3, 3)
+
+
 def test_what_found_no_room_is_one_group():
     count(1)
     FailureCount.objects.update(fingerprint=OTHER)
