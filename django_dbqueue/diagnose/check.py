@@ -260,7 +260,7 @@ class IntegrityCheck:
                 if worker.stopped_at is not None:
                     states[worker.uuid] = _("is claimed by a worker that has stopped")
                 else:
-                    is_silent = worker.beat_age > patience()
+                    is_silent = worker.beat_age is None or worker.beat_age > patience()
                     silent = _("is claimed by a worker that has not beaten for long")
                     states[worker.uuid] = silent if is_silent else ""
         advice = _("start a worker that serves this table")

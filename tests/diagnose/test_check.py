@@ -22,7 +22,7 @@ from django_dbqueue.diagnose.rules import ERRORS, ROW
 from django_dbqueue.fields import DbNow
 from django_dbqueue.lifecycle.archive import copy_to_archive
 from django_dbqueue.models import Worker
-from tests.kit.broken_rows import edit
+from tests.kit.broken_rows import edit, lax
 from tests.kit.jobs import buried, claimed, done, overwrite, table, table_locked
 from tests.kit.processes import worker
 from tests.kit.waiting import wait_until
@@ -261,6 +261,16 @@ def test_claims_of_workers_that_are_gone(settings, monkeypatch):
     }
     expected = {key: f"is claimed by a worker that {state}" for key, state in expected.items()}
     assert found() == expected
+
+
+def test_a_beat_that_is_no_instant_makes_a_worker_a_silent_one(monkeypatch):
+    monkeypatch.setattr(Event, "wait", lambda *_: None)
+    key = held_by(a_worker())
+    none = {"sqlite": "", "mysql": "0000-00-00 00:00:00", "postgresql": "-infinity"}
+    with lax(), connection.cursor() as cursor:
+        sql = f"UPDATE {Worker._meta.db_table} SET beat_at = %s"
+        cursor.execute(sql, [none[connection.vendor]])
+    assert found() == {key: "is claimed by a worker that has not beaten for long"}
 
 
 def test_what_is_mended_before_the_second_look_was_work(before_the_second_look):
