@@ -12,8 +12,8 @@ QUEUES_MAX = 100  # of one statement
 
 
 class Head(NamedTuple):
-    """The first ready job of a queue with a certain priority; the age is that of its row, None
-    where somebody wrote by hand what is no instant."""
+    """The first ready job of a queue with a certain priority; the age is that of its row: 0 if
+    it came later than now, and None where somebody wrote by hand what is no instant."""
 
     priority: Any
     key: Any
@@ -39,7 +39,8 @@ def heads_by_priority(table: Table, queue: str, most: int) -> Iterator[Head]:
             return
         [(priority, key, age, is_keyed)] = found
         last = [priority]
-        yield Head(priority, key, None if age is None else float(age), bool(is_keyed))
+        since = None if age is None else max(0.0, float(age))
+        yield Head(priority, key, since, bool(is_keyed))
 
 
 def head_ages(table: Table, queues: Sequence[str]) -> dict[str, float]:
@@ -54,7 +55,7 @@ def head_ages(table: Table, queues: Sequence[str]) -> dict[str, float]:
             for number, name in enumerate(chunk)
         )
         for name, seconds in rows(table.connection, " UNION ALL ".join(parts), chunk):
-            found[str(name)] = float(seconds or 0)
+            found[str(name)] = max(0.0, float(seconds or 0))
     return found
 
 

@@ -5,6 +5,8 @@ from typing import Any
 
 import pytest
 
+from django_dbqueue.fields import DbNow
+from django_dbqueue.testing import virtual_clock
 from tests.kit.bounds import limits
 from tests.kit.broken_rows import edit
 from tests.kit.command_line import as_json, dbqueue, fails
@@ -100,6 +102,16 @@ def test_a_queue_may_say_itself_what_is_too_long():
             assert (slow["late_after_seconds"], bool(slow["why"])) == (age, late)
             assert of("quick", found)["late_after_seconds"] == 300
         assert of("slow", as_json("monitor", "--max-age=1h"))["late_after_seconds"] == 3600
+
+
+def test_after_the_clock_was_set_back_no_job_waits_for_less_than_nothing():
+    with virtual_clock() as clock:
+        many(1, "a")
+        Note.objects.update(created_at=DbNow())
+        clock.move(-3600)
+        assert of("a", as_json("monitor", "queueapp.Note"))["oldest_seconds"] == 0
+        lines = [line.split() for line in dbqueue("monitor", "queueapp.Note").splitlines()]
+        assert ["queueapp.note", "a", "1", "0", "s"] in [line[:5] for line in lines]
 
 
 def test_only_what_is_named_is_watched():

@@ -9,6 +9,7 @@ from django.db.models import QuerySet
 from django.test.utils import CaptureQueriesContext
 
 from django_dbqueue.admin.overview import summary
+from django_dbqueue.fields import DbNow
 from django_dbqueue.lifecycle.backlog import head_ages
 from django_dbqueue.lifecycle.table import table_of
 from django_dbqueue.metrics import numbers
@@ -156,6 +157,13 @@ def test_the_ages_of_a_thousand_queues_cost_ten_statements(late):
     assert len(captured) == 10
     assert len(ages) == 150
     assert max(ages, key=ages.__getitem__) == "q149"
+
+
+def test_after_the_clock_was_set_back_no_other_queue_waits_for_less_than_nothing(late):
+    Note.objects.update(created_at=DbNow(plus=3600))
+    found = document(seen(), sees_workers=True)
+    ages = {one["oldest_seconds"] for one in [*found["queues"], *found["other_queues"]]}
+    assert ages <= {0, None}
 
 
 def test_due_jobs_beyond_the_bound_are_told_as_at_least(late, monkeypatch):
