@@ -68,14 +68,19 @@ class PauseForm(forms.Form):
         error_messages={"required": gettext_lazy("Reason: say why."), "max_length": REASON},
     )
 
+    _left: float | None = None  # seconds until the moment
+
     def clean(self) -> dict[str, Any]:
         data: dict[str, Any] = super().clean() or {}
         how = data.get("how")
         problem = {"minutes": MINUTES, "until": UNTIL}.get(str(how))
         if problem and data.get(str(how)) is None and how not in self.errors:
             self.add_error(str(how), problem)
-        if how == "until" and data.get("until") and not 0 < self._left() <= DAYS_MAX * 86400:
-            self.add_error("until", UNTIL)
+        if how == "until" and data.get("until"):
+            # Asked once: what has passed the check must not be over when it is used.
+            self._left = (data["until"] - timezone.now()).total_seconds()
+            if not 0 < self._left <= DAYS_MAX * 86400:
+                self.add_error("until", UNTIL)
         return data
 
     def seconds(self) -> float | None:
@@ -83,11 +88,7 @@ class PauseForm(forms.Form):
         how = self.cleaned_data["how"]
         if how == "minutes":
             return float(self.cleaned_data["minutes"] * 60)
-        return self._left() if how == "until" else None
-
-    def _left(self) -> float:
-        left: timedelta = self.cleaned_data["until"] - timezone.now()
-        return left.total_seconds()
+        return self._left if how == "until" else None
 
 
 def pause_view(model_admin: Any, request: HttpRequest) -> HttpResponse:

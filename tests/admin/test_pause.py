@@ -9,7 +9,7 @@ from django.test import Client
 from django.utils import timezone
 
 from django_dbqueue.admin import pages
-from django_dbqueue.admin.pause import MINUTES, MINUTES_MAX, REASON, UNTIL
+from django_dbqueue.admin.pause import MINUTES, MINUTES_MAX, REASON, UNTIL, PauseForm
 from django_dbqueue.models import Queue
 from tests.kit.overview import CANARY, NOTE, OVERVIEW, text_of
 from tests.queueapp.models import Note
@@ -45,6 +45,13 @@ def test_a_pause_for_minutes_ends_by_itself(browser):
 def test_a_pause_until_a_moment_ends_then(browser):
     assert pause(browser, how="until", until=in_minutes(90), minutes="").status_code == 302
     assert 88 * 60 < left() <= 91 * 60
+
+
+def test_a_moment_is_as_far_away_as_it_was_when_it_was_checked():
+    """Else it could be over once it is used."""
+    form = PauseForm({"how": "until", "until": in_minutes(2), "reason": "tea"})
+    assert form.is_valid()
+    assert len({form.seconds() for _ in range(3)}) == 1
 
 
 def test_a_pause_for_good_lasts_until_it_is_resumed(browser):
