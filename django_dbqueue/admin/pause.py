@@ -1,6 +1,6 @@
 """Pausing and resuming a queue by a person."""
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from django import forms
@@ -78,7 +78,7 @@ class PauseForm(forms.Form):
             self.add_error(str(how), problem)
         if how == "until" and data.get("until"):
             # Asked once: what has passed the check must not be over when it is used.
-            self._left = (data["until"] - timezone.now()).total_seconds()
+            self._left = (_aware(data["until"]) - datetime.now(UTC)).total_seconds()
             if not 0 < self._left <= DAYS_MAX * 86400:
                 self.add_error("until", UNTIL)
         return data
@@ -91,6 +91,13 @@ class PauseForm(forms.Form):
         return self._left if how == "until" else None
 
 
+def _aware(moment: datetime) -> datetime:
+    """Without ``USE_TZ`` a form's moment is naive: a difference of such is an hour off in a night in
+    which clocks change."""
+    zone = timezone.get_default_timezone()
+    return moment if timezone.is_aware(moment) else timezone.make_aware(moment, zone)
+
+
 def pause_view(model_admin: Any, request: HttpRequest) -> HttpResponse:
     """The form, and what it does."""
     served, queue = _chosen(model_admin, request)
@@ -99,7 +106,7 @@ def pause_view(model_admin: Any, request: HttpRequest) -> HttpResponse:
         reason, seconds = form.cleaned_data["reason"], form.seconds()
         manager: Any = served.model.objects
         manager.using(served.using).pause(queue, seconds, reason)
-        end = FOR_GOOD if seconds is None else timezone.now() + timedelta(seconds=seconds)
+        end = FOR_GOOD if seconds is None else datetime.now(UTC) + timedelta(seconds=seconds)
         with override(None):  # for the log
             logged = f"Paused {served.title}, queue {queue}, {pause_end(end)}: {reason}"
         said = PAUSED % {**_names(served, queue), "end": pause_end(end), "reason": reason}

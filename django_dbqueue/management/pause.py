@@ -5,11 +5,10 @@ from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from django.db.utils import Error
-from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, override
 
@@ -68,7 +67,7 @@ def while_of(text: str) -> float:
 
 def run_pause(options: dict[str, Any]) -> str:
     seconds, reason = options["seconds"], options["reason"]
-    end = FOR_GOOD if seconds is None else timezone.now() + timedelta(seconds=seconds)
+    end = FOR_GOOD if seconds is None else datetime.now(UTC) + timedelta(seconds=seconds)
     with override(None):  # the log is English in every language
         said = f"Paused {pause_end(end)}" + (f": {reason}" if reason else "")
     found, user = named(options), user_of(options)

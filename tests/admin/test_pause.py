@@ -1,7 +1,8 @@
 """Pausing and resuming queues in the admin."""
 
 import re
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
 
 import pytest
 from django.contrib.admin.models import LogEntry
@@ -9,8 +10,11 @@ from django.test import Client
 from django.utils import timezone
 
 from django_dbqueue.admin import pages
+from django_dbqueue.admin import pause as admin_pause
 from django_dbqueue.admin.pause import MINUTES, MINUTES_MAX, REASON, UNTIL, PauseForm
+from django_dbqueue.management import pause as command_pause
 from django_dbqueue.models import Queue
+from tests.kit.command_line import dbqueue
 from tests.kit.overview import CANARY, NOTE, OVERVIEW, text_of
 from tests.queueapp.models import Note
 
@@ -52,6 +56,32 @@ def test_a_moment_is_as_far_away_as_it_was_when_it_was_checked():
     form = PauseForm({"how": "until", "until": in_minutes(2), "reason": "tea"})
     assert form.is_valid()
     assert len({form.seconds() for _ in range(3)}) == 1
+
+
+@pytest.fixture
+def evening(settings, monkeypatch):
+    """18:00 in Berlin, before the night in which an hour comes twice, of a naive project."""
+
+    class Evening(datetime):
+        @classmethod
+        def now(cls, tz=None):
+            return datetime(2026, 10, 24, 16, tzinfo=UTC).astimezone(tz or zone)
+
+    zone = ZoneInfo("Europe/Berlin")
+    settings.USE_TZ, settings.TIME_ZONE = False, zone.key
+    for module in (admin_pause, command_pause):
+        monkeypatch.setattr(module, "datetime", Evening)
+    monkeypatch.setattr(timezone, "now", lambda: Evening.now().replace(tzinfo=None))
+
+
+def test_a_pause_over_a_night_of_25_hours_is_told_and_meant_by_the_local_clock(evening, browser):
+    form = PauseForm({"how": "until", "until": "2026-10-25T08:00", "reason": "tea"})
+    assert form.is_valid()
+    assert form.seconds() == 15 * 3600
+    page = text_of(browser.get(pause(browser, minutes=str(15 * 60)).url))
+    assert f"Paused {NOTE}, queue default, until 2026-10-25 08:00: tea." in page
+    told = dbqueue("pause", "queueapp.Note", "--for=15h")
+    assert told == "queueapp.note paused until 2026-10-25 08:00\n"
 
 
 def test_a_pause_for_good_lasts_until_it_is_resumed(browser):
