@@ -146,6 +146,13 @@ class InstantField(models.DateTimeField):  # type: ignore[type-arg]
             return None
 
 
+def aware(moment: datetime.datetime) -> datetime.datetime:
+    """A moment as the project has it, which is naive without ``USE_TZ``, with its zone. Sums and
+    differences are right in UTC alone: within one zone Python ignores that clocks change."""
+    zone = timezone.get_default_timezone()
+    return moment if timezone.is_aware(moment) else timezone.make_aware(moment, zone)
+
+
 def check_seconds(value: Any, name: str, most: float) -> float:
     """The number; ``ValueError`` names what is no number of seconds from 0 to ``most``."""
     is_number = isinstance(value, int | float | Decimal) and not isinstance(value, bool)

@@ -12,7 +12,7 @@ from django.utils.text import format_lazy
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, override, pgettext_lazy
 
-from ..fields import check_name
+from ..fields import aware, check_name
 from ..models import Queue
 from ..models.queue import FOR_GOOD
 from ..monitor.alerts import pause_end
@@ -78,7 +78,7 @@ class PauseForm(forms.Form):
             self.add_error(str(how), problem)
         if how == "until" and data.get("until"):
             # Asked once: what has passed the check must not be over when it is used.
-            self._left = (_aware(data["until"]) - datetime.now(UTC)).total_seconds()
+            self._left = (aware(data["until"]) - datetime.now(UTC)).total_seconds()
             if not 0 < self._left <= DAYS_MAX * 86400:
                 self.add_error("until", UNTIL)
         return data
@@ -89,13 +89,6 @@ class PauseForm(forms.Form):
         if how == "minutes":
             return float(self.cleaned_data["minutes"] * 60)
         return self._left if how == "until" else None
-
-
-def _aware(moment: datetime) -> datetime:
-    """Without ``USE_TZ`` a form's moment is naive: a difference of such is an hour off in a night in
-    which clocks change."""
-    zone = timezone.get_default_timezone()
-    return moment if timezone.is_aware(moment) else timezone.make_aware(moment, zone)
 
 
 def pause_view(model_admin: Any, request: HttpRequest) -> HttpResponse:

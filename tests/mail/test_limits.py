@@ -4,13 +4,16 @@ import json
 import signal
 import time
 from collections import Counter
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 
+from django_dbqueue.fields import aware
 from django_dbqueue.lifecycle.rates import rates_of
 from django_dbqueue.mail.conf import rates_for
 from django_dbqueue.mail.models import Email, Mailer
+from django_dbqueue.testing import virtual_clock
 from tests.kit.jobs import fresh, start_all
 from tests.kit.mail import MEMORY, deliver_to, letter, queued, run_mail, setting
 from tests.kit.processes import worker
@@ -86,6 +89,21 @@ def test_a_mailer_that_rests_sends_nothing_and_a_longer_rest_stays(db_rows):
     assert Mailer.objects.named("smtp").pause_reason == "421 later"
     Mailer.objects.resume("smtp")
     assert ask() == 0
+
+
+@pytest.mark.parametrize("hour", [0, 1])  # UTC: the first 02:58 in Berlin, and the second one
+def test_a_rest_is_as_long_as_it_says_in_the_hour_that_comes_twice(db_rows, settings, hour):
+    settings.USE_TZ, settings.TIME_ZONE = False, "Europe/Berlin"
+    begin = datetime(2026, 10, 25, hour, 58, tzinfo=UTC)
+    with virtual_clock(begin) as clock:
+        Mailer.objects.pause("smtp", 300, "421 later")
+        assert Mailer.objects.named("smtp").rest == 300
+        until = Mailer.objects.get().paused_until
+        assert aware(until).astimezone(UTC) == begin + timedelta(seconds=300)
+        clock.move(299)
+        assert Mailer.objects.named("smtp").rest == 1
+        clock.move(2)
+        assert Mailer.objects.named("smtp").rest == 0
 
 
 # --- workers ------------------------------------------------------------------------------------

@@ -3,14 +3,14 @@
 import math
 import random
 from collections.abc import Callable, Hashable
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from time import monotonic
 from typing import Any
 
 from django.apps import apps
 from django.db import models, router
 
-from ...fields import DbNow, InstantField
+from ...fields import DbNow, InstantField, aware
 from ...guard import clean
 from ...lifecycle.rates import Bucket
 from ...models import RateBucket
@@ -90,7 +90,7 @@ class MailerManager(models.Manager["Mailer"]):
     def pause(self, name: str, seconds: float, reason: str) -> None:
         """Let nothing go out by this mailer for a while; a longer pause stays."""
         row = self.named(name)
-        until = row.now + timedelta(seconds=seconds)
+        until = aware(row.now).astimezone(UTC) + timedelta(seconds=seconds)
         self.using(row._state.db).filter(pk=row.pk).exclude(paused_until__gt=until).update(
             paused_until=until, pause_reason=clean(reason)[:REASON_MAX_CHARS]
         )
@@ -124,7 +124,7 @@ class Mailer(models.Model):
         """Seconds of its pause that are left."""
         if self.paused_until is None:
             return 0.0
-        return max(0.0, float((self.paused_until - self.now).total_seconds()))
+        return max(0.0, aware(self.paused_until).timestamp() - aware(self.now).timestamp())
 
     def bucket(self) -> Bucket:
         """What is used of its limits now."""
