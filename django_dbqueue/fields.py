@@ -153,6 +153,14 @@ def aware(moment: datetime.datetime) -> datetime.datetime:
     return moment if timezone.is_aware(moment) else timezone.make_aware(moment, zone)
 
 
+def later(moment: datetime.datetime, by: datetime.timedelta) -> datetime.datetime:
+    """As the project has it, naive or aware like the moment."""
+    found = aware(moment).astimezone(UTC) + by
+    if timezone.is_aware(moment):
+        return found
+    return timezone.make_naive(found, timezone.get_default_timezone())
+
+
 def check_seconds(value: Any, name: str, most: float) -> float:
     """The number; ``ValueError`` names what is no number of seconds from 0 to ``most``."""
     is_number = isinstance(value, int | float | Decimal) and not isinstance(value, bool)

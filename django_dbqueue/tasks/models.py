@@ -17,7 +17,7 @@ from django.utils.functional import cached_property
 from django.utils.translation import gettext_lazy
 
 from ..exceptions import Bury, Retry, shown
-from ..fields import InstantField, check_name
+from ..fields import InstantField, aware, check_name, later
 from ..guard import capture_all, raised
 from ..models import KeyedJob, Traced
 from .conf import task_conf
@@ -125,7 +125,8 @@ class TaskRow(Traced, KeyedJob):
             check_name(key, "dedup_key")
         run_after = task.run_after
         if isinstance(run_after, timedelta):
-            run_after = now + run_after
+            run_after = later(now, run_after)
+        is_delayed = run_after and aware(run_after).timestamp() > aware(now).timestamp()
         return {
             "result_id": new_id(),
             "queue": task.queue_name,
@@ -135,7 +136,7 @@ class TaskRow(Traced, KeyedJob):
             "args": args,
             "kwargs": kwargs,
             "run_after": run_after,
-            "retry_at": run_after if run_after is not None and run_after > now else None,
+            "retry_at": run_after if is_delayed else None,
             "created_at": now,
             "max_attempts": option(task, "max_attempts"),
             "time_to_run": option(task, "time_to_run"),

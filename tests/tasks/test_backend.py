@@ -4,7 +4,8 @@ import asyncio
 import dataclasses
 import math
 import pickle
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
 
 import pytest
 from asgiref.sync import async_to_sync, sync_to_async
@@ -14,6 +15,7 @@ from django.db import connection, connections, transaction
 from django.test import override_settings
 from django.utils import timezone
 
+from django_dbqueue.fields import aware
 from django_dbqueue.tasks import compat, task
 from django_dbqueue.tasks.backends import DatabaseBackend
 from django_dbqueue.tasks.checks import check_backend
@@ -237,6 +239,26 @@ def test_a_task_is_due_later(by):
     work_off()
     given.refresh()
     assert given.status == compat.TaskResultStatus.SUCCESSFUL
+
+
+@pytest.mark.parametrize(
+    ("begin", "minutes"),
+    [
+        (datetime(2026, 10, 25, 1, 30, tzinfo=UTC), 10),  # within the second hour of two
+        (datetime(2026, 10, 25, 0, 55, tzinfo=UTC), 10),  # from the first one into the second
+        (datetime(2026, 3, 28, 20, tzinfo=UTC), 12 * 60),  # over a night that lacks one
+    ],
+)
+def test_without_use_tz_a_delay_is_as_long_as_it_says(settings, monkeypatch, begin, minutes):
+    settings.USE_TZ, settings.TIME_ZONE = False, "Europe/Berlin"
+    local = begin.astimezone(ZoneInfo("Europe/Berlin")).replace(tzinfo=None)
+    monkeypatch.setattr(timezone, "now", lambda: local)
+    delay = timedelta(minutes=minutes)
+    given = calls.noop.using(run_after=delay).enqueue()
+    [row] = rows()
+    assert aware(row.retry_at).astimezone(UTC) == begin + delay
+    assert timezone.is_naive(given.task.run_after)
+    assert given.task.run_after == row.run_after == row.retry_at
 
 
 def test_what_was_due_in_the_past_runs_at_once():
