@@ -1,14 +1,13 @@
 """What becomes due when, in groups."""
 
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import UTC, timedelta
 from typing import Any
 
 from django.db.models import QuerySet
-from django.utils import timezone
 from django.utils.translation import gettext_lazy, pgettext_lazy
 
-from ..fields import DbNow
+from ..fields import DbNow, aware
 from ..operate.keyset import COUNTED_ROWS_MAX, WindowEnds, capped, keyset_of
 from ..operate.orders import BY_TIME
 from ..states import Status
@@ -40,9 +39,7 @@ def schedule(rows: QuerySet[Any], window_ends: WindowEnds) -> list[Group]:
     first = delayed.order_by(BY_TIME.names[0]).annotate(dbqueue_now=DbNow()).first()
     if first is None:
         return []
-    now, begin, groups = first.dbqueue_now, None, []
-    if timezone.is_naive(now):
-        now = timezone.make_aware(now)
+    now, begin, groups = aware(first.dbqueue_now).astimezone(UTC), None, []
     for name, seconds in GROUPS:
         end = None if seconds is None else now + timedelta(seconds=seconds)
         group = delayed if begin is None else delayed.filter(retry_at__gt=begin)
@@ -50,7 +47,7 @@ def schedule(rows: QuerySet[Any], window_ends: WindowEnds) -> list[Group]:
             group = group.filter(retry_at__lte=end)
         # In the order of the index: without one, PostgreSQL may look up all of its entries first.
         number = group.order_by("retry_at")[: COUNTED_ROWS_MAX + 1].count()
-        is_whole = window_end is None or (end is not None and end < window_end[0])
+        is_whole = window_end is None or (end is not None and end < aware(window_end[0]))
         groups.append(Group(str(name), str(capped(number, not is_whole))))
         begin = end
     return groups

@@ -2,18 +2,20 @@
 
 import html
 import re
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from django.db.models import QuerySet
 from django.utils import timezone
 
 from django_dbqueue.admin import times
+from django_dbqueue.admin.schedule import schedule
 from django_dbqueue.fields import DbNow
 from django_dbqueue.operate import keyset as pagination
 from django_dbqueue.operate import walking
 from django_dbqueue.operate.moments import now_of
 from django_dbqueue.states import Status
+from django_dbqueue.testing import virtual_clock
 from tests.kit.admin_lists import (
     NOTES,
     act,
@@ -230,3 +232,30 @@ def test_the_clock_is_read_once_for_the_list_and_its_numbers(browser, monkeypatc
     monkeypatch.setattr(times, "now_of", lambda alias: moments.append(now_of(alias)) or moments[-1])
     text_of(browser.get(NOTES + query))
     assert len(moments) == 1
+
+
+@pytest.mark.parametrize("hour", [0, 1])  # UTC: at the first 02:30 in Berlin, and at the second
+def test_without_use_tz_delayed_jobs_are_told_by_how_far_away_they_are(settings, browser, hour):
+    settings.USE_TZ, settings.TIME_ZONE = False, "Europe/Berlin"
+    with virtual_clock(datetime(2026, 10, 25, hour, 30, tzinfo=UTC)):
+        QuerySet[Note](Note).bulk_create(
+            Note(status=Status.DELAYED, retry_at=DbNow(plus=60 * minutes))
+            for minutes in (-20, 5, 50, 200)
+        )
+        groups = schedule(Note.objects.all(), {})
+        assert [one.count for one in groups] == ["1", "0", "1", "1", "1", "0", "0"]
+
+
+@pytest.mark.parametrize("use_tz", [True, False])
+def test_the_groups_of_a_list_that_was_looked_at_in_part_are_told(
+    settings, browser, monkeypatch, use_tz
+):
+    settings.USE_TZ = use_tz
+    monkeypatch.setattr(pagination, "WINDOW_ROWS", 5)
+    QuerySet[Note](Note).bulk_create(
+        Note(status=Status.DELAYED, queue=f"q{n % 2}", retry_at=DbNow(plus=60 * n + 30))
+        for n in range(10)
+    )
+    page = text_of(browser.get(NOTES, {"state": "3", "queue": "q1"}))
+    section = re.search(r'<section class="dbqueue-schedule".*?</section>', page, re.DOTALL)[0]
+    assert re.findall(r"<dd>(.*?)</dd>", section) == ["0", "0", "2+", "0+", "0+", "0+", "0+"]
