@@ -11,7 +11,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, pgettext
 
 from ..texts import wording
-from ..texts.wording import digits
+from ..texts.wording import digits, local
 
 TIMES = {**wording.UNITS, "ms": gettext_lazy("%(number)s ms")}
 
@@ -53,13 +53,6 @@ def percent(share: float) -> str:
     if 0 < share < 0.01:
         return _("< %(number)s %%") % {"number": 1}
     return _("%(number)s %%") % {"number": digits(f"{100 * share:.0f}")}
-
-
-def local(moment: datetime) -> datetime:
-    """As the project shows times."""
-    if timezone.is_naive(moment):
-        return moment
-    return timezone.localtime(moment)
 
 
 def clock(moment: datetime) -> str:

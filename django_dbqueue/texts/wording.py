@@ -4,10 +4,12 @@ Where no language is active, as for machines and for logs, all of it is English.
 """
 
 from collections.abc import Callable
+from datetime import datetime
 from decimal import Decimal
 from math import isinf
 from typing import Any
 
+from django.utils import timezone
 from django.utils.formats import get_format, number_format
 from django.utils.functional import lazy
 from django.utils.translation import get_language, gettext_lazy, ngettext, pgettext_lazy
@@ -97,6 +99,16 @@ def duration(seconds: float) -> str:
         return _("an eternity")  # by a date that a hand wrote
     parts = [UNITS[unit] % {"number": digits(amount)} for amount, unit in units_of(seconds)]
     return " ".join(map(str, parts))
+
+
+def local(moment: datetime) -> datetime:
+    """As the project shows times; in UTC where its zone has no such date."""
+    if timezone.is_naive(moment):
+        return moment
+    try:
+        return timezone.localtime(moment)
+    except OverflowError:
+        return moment
 
 
 def ago(seconds: float) -> str:

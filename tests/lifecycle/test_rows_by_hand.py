@@ -18,7 +18,7 @@ from tests.kit.broken_rows import CLAIMED, LEFT, edit, nonsense
 from tests.kit.clock import only_virtual_clock
 from tests.kit.command_line import status
 from tests.kit.inline_worker import logged, work_off
-from tests.kit.jobs import claim_one, fresh, reaper, table
+from tests.kit.jobs import claim_one, fresh, overwrite, reaper, table
 from tests.queueapp.models import Note
 
 pytestmark = pytest.mark.usefixtures("db_rows")
@@ -110,6 +110,24 @@ def test_a_page_is_the_middlewares_to_change_where_columns_have_types(monkeypatc
     request = rf.get("/admin/queueapp/note/")
     request.user = User.objects.get()
     assert not resolve(request.path).func(request).is_rendered
+
+
+EXTREMES = ("delayed until 9999", "expires in 9999")
+EXTREMES += ("delayed since the year 1", "expires in the year 1")
+
+
+@pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin", "America/New_York"])
+def test_the_admin_shows_the_first_and_the_last_day_in_zones_that_lack_it(staff, settings, zone):
+    settings.TIME_ZONE = zone
+    for name in EXTREMES:
+        job, email = broken(name), broken(name, Email)
+        for page in ("", f"{job.pk}/change/", "?state=3"):
+            assert staff.get(f"/admin/queueapp/note/{page}").status_code == 200, (name, page)
+        assert staff.get("/admin/dbqueue_mail/email/").status_code == 200, name
+        assert staff.get(f"/admin/dbqueue/queue/search/?q={email.pk}").status_code == 200, name
+        told = {column: getattr(fresh(job), column) for column in ("retry_at", "expires_at")}
+        overwrite(job, **told)
+        assert QuerySet(Note).get(**told) == job
 
 
 MAIL = [name for name in nonsense() if any(word in name for word in ("errors", "status", "dots"))]

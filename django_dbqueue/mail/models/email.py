@@ -6,13 +6,13 @@ from typing import Any, ClassVar, Self
 
 from django.core.mail import EmailMessage
 from django.db import models, router, transaction
-from django.utils import timezone
 from django.utils.translation import gettext, gettext_lazy, override, pgettext
 
 from ...lifecycle.table import table_of
 from ...models import ArchivedJob, Job, Traced
 from ...models.index import HotIndex, PrefixIndex
 from ...states import Status
+from ...texts.wording import local
 from ..backoff import MailBackoff
 from ..conf import TIME_TO_RUN, mail_conf
 from ..deliveries import SENT, Deliveries, Outcome
@@ -127,8 +127,7 @@ class EmailFields(Traced):
         if status == Status.DELAYED:
             at = "?"
             if moment := self.retry_at:  # type: ignore[attr-defined]
-                local = timezone.localtime(moment) if timezone.is_aware(moment) else moment
-                at = f"{local:%Y-%m-%d %H:%M}"
+                at = f"{local(moment):%Y-%m-%d %H:%M}"
             text = pgettext("state of an email", "scheduled for %(time)s")
             if self.attempts:  # type: ignore[attr-defined]
                 text = pgettext("state of an email", "retry at %(time)s")
