@@ -269,5 +269,9 @@ def _of_some_job(table: Table, fingerprint: str) -> Failure | None:
     return None
 
 
-def _moment(minute: int) -> datetime:
-    return datetime.fromtimestamp(minute * 60, UTC)
+def _moment(minute: Any) -> datetime | None:
+    """None for what only a hand can have written."""
+    try:
+        return datetime.fromtimestamp(minute * 60, UTC)
+    except (TypeError, ValueError, OverflowError, OSError):
+        return None

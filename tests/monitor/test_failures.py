@@ -1,6 +1,7 @@
 """What failed, kind by kind: counted, and acted on as it was counted."""
 
 import pytest
+from django.db import connection
 from django.db.models import F
 
 from django_dbqueue.mail.models import Email
@@ -8,7 +9,7 @@ from django_dbqueue.metrics import counts, recorder
 from django_dbqueue.metrics.counts import UNKNOWN, Failed
 from django_dbqueue.metrics.failures import rows_of, start_of
 from django_dbqueue.metrics.recorder import add, this_minute
-from django_dbqueue.models import FailureCount
+from django_dbqueue.models import FailureCount, FailureKind
 from django_dbqueue.models.failure import OTHER
 from django_dbqueue.monitor import failures as page
 from django_dbqueue.monitor.failures import choice_of, failures, one_group
@@ -70,6 +71,18 @@ def test_what_is_counted_after_the_minute_was_read_is_the_newest(monkeypatch, ah
     monkeypatch.setattr(page, "this_minute", lambda _alias: before)
     [group] = look().groups
     assert (group.hour, group.day, group.per_point[-1]) == (3, 3, 3)
+
+
+@pytest.mark.parametrize("written", [2**60, -(2**60), 2**35, "yesterday"])
+def test_a_time_that_no_worker_writes_hides_no_failure(written):
+    if connection.vendor != "sqlite" and isinstance(written, str):
+        return  # the others keep no text there
+    count(3)
+    with connection.cursor() as cursor:
+        sql = f"UPDATE {FailureKind._meta.db_table} SET first_seen = %s, last_seen = %s"
+        cursor.execute(sql, [written, written])
+    [group] = look().groups
+    assert (group.first_seen, group.last_seen, group.hour) == (None, None, 3)
 
 
 def test_what_found_no_room_is_one_group():
