@@ -14,6 +14,7 @@ from django_dbqueue.admin import pause as admin_pause
 from django_dbqueue.admin.pause import MINUTES, MINUTES_MAX, REASON, UNTIL, PauseForm
 from django_dbqueue.management import pause as command_pause
 from django_dbqueue.models import Queue
+from tests.kit.clock import without_use_tz
 from tests.kit.command_line import dbqueue
 from tests.kit.overview import CANARY, NOTE, OVERVIEW, text_of
 from tests.queueapp.models import Note
@@ -59,7 +60,7 @@ def test_a_moment_is_as_far_away_as_it_was_when_it_was_checked():
 
 
 @pytest.fixture
-def evening(settings, monkeypatch):
+def evening(monkeypatch):
     """18:00 in Berlin, before the night in which an hour comes twice, of a naive project."""
 
     class Evening(datetime):
@@ -68,10 +69,11 @@ def evening(settings, monkeypatch):
             return datetime(2026, 10, 24, 16, tzinfo=UTC).astimezone(tz or zone)
 
     zone = ZoneInfo("Europe/Berlin")
-    settings.USE_TZ, settings.TIME_ZONE = False, zone.key
     for module in (admin_pause, command_pause):
         monkeypatch.setattr(module, "datetime", Evening)
     monkeypatch.setattr(timezone, "now", lambda: Evening.now().replace(tzinfo=None))
+    with without_use_tz(zone.key):
+        yield
 
 
 def test_a_pause_over_a_night_of_25_hours_is_told_and_meant_by_the_local_clock(evening, browser):

@@ -2,6 +2,7 @@
 
 import html
 import re
+from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -26,6 +27,7 @@ from tests.kit.admin_lists import (
     step,
     text_of,
 )
+from tests.kit.clock import without_use_tz
 from tests.queueapp.models import ArchivedKept, Note
 
 pytestmark = [pytest.mark.usefixtures("db_rows"), pytest.mark.each_database]
@@ -235,9 +237,9 @@ def test_the_clock_is_read_once_for_the_list_and_its_numbers(browser, monkeypatc
 
 
 @pytest.mark.parametrize("hour", [0, 1])  # UTC: at the first 02:30 in Berlin, and at the second
-def test_without_use_tz_delayed_jobs_are_told_by_how_far_away_they_are(settings, browser, hour):
-    settings.USE_TZ, settings.TIME_ZONE = False, "Europe/Berlin"
-    with virtual_clock(datetime(2026, 10, 25, hour, 30, tzinfo=UTC)):
+def test_without_use_tz_delayed_jobs_are_told_by_how_far_away_they_are(hour):
+    now = datetime(2026, 10, 25, hour, 30, tzinfo=UTC)
+    with without_use_tz("Europe/Berlin"), virtual_clock(now):
         QuerySet[Note](Note).bulk_create(
             Note(status=Status.DELAYED, retry_at=DbNow(plus=60 * minutes))
             for minutes in (-20, 5, 50, 200)
@@ -247,15 +249,13 @@ def test_without_use_tz_delayed_jobs_are_told_by_how_far_away_they_are(settings,
 
 
 @pytest.mark.parametrize("use_tz", [True, False])
-def test_the_groups_of_a_list_that_was_looked_at_in_part_are_told(
-    settings, browser, monkeypatch, use_tz
-):
-    settings.USE_TZ = use_tz
+def test_the_groups_of_a_list_that_was_looked_at_in_part_are_told(browser, monkeypatch, use_tz):
     monkeypatch.setattr(pagination, "WINDOW_ROWS", 5)
     QuerySet[Note](Note).bulk_create(
         Note(status=Status.DELAYED, queue=f"q{n % 2}", retry_at=DbNow(plus=60 * n + 30))
         for n in range(10)
     )
-    page = text_of(browser.get(NOTES, {"state": "3", "queue": "q1"}))
+    with nullcontext() if use_tz else without_use_tz("UTC"):
+        page = text_of(browser.get(NOTES, {"state": "3", "queue": "q1"}))
     section = re.search(r'<section class="dbqueue-schedule".*?</section>', page, re.DOTALL)[0]
     assert re.findall(r"<dd>(.*?)</dd>", section) == ["0", "0", "2+", "0+", "0+", "0+", "0+"]

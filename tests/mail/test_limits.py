@@ -14,6 +14,7 @@ from django_dbqueue.lifecycle.rates import rates_of
 from django_dbqueue.mail.conf import rates_for
 from django_dbqueue.mail.models import Email, Mailer
 from django_dbqueue.testing import virtual_clock
+from tests.kit.clock import without_use_tz
 from tests.kit.jobs import fresh, start_all
 from tests.kit.mail import MEMORY, deliver_to, letter, queued, run_mail, setting
 from tests.kit.processes import worker
@@ -92,10 +93,9 @@ def test_a_mailer_that_rests_sends_nothing_and_a_longer_rest_stays(db_rows):
 
 
 @pytest.mark.parametrize("hour", [0, 1])  # UTC: the first 02:58 in Berlin, and the second one
-def test_a_rest_is_as_long_as_it_says_in_the_hour_that_comes_twice(db_rows, settings, hour):
-    settings.USE_TZ, settings.TIME_ZONE = False, "Europe/Berlin"
+def test_a_rest_is_as_long_as_it_says_in_the_hour_that_comes_twice(db_rows, hour):
     begin = datetime(2026, 10, 25, hour, 58, tzinfo=UTC)
-    with virtual_clock(begin) as clock:
+    with without_use_tz("Europe/Berlin"), virtual_clock(begin) as clock:
         Mailer.objects.pause("smtp", 300, "421 later")
         assert Mailer.objects.named("smtp").rest == 300
         until = Mailer.objects.get().paused_until

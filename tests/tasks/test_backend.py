@@ -21,6 +21,7 @@ from django_dbqueue.tasks.backends import DatabaseBackend
 from django_dbqueue.tasks.checks import check_backend
 from django_dbqueue.tasks.models import Task, new_id
 from django_dbqueue.testing import InlineWorker
+from tests.kit.clock import without_use_tz
 from tests.kit.jobs import overwrite
 from tests.tasks import calls
 
@@ -249,14 +250,14 @@ def test_a_task_is_due_later(by):
         (datetime(2026, 3, 28, 20, tzinfo=UTC), 12 * 60),  # over a night that lacks one
     ],
 )
-def test_without_use_tz_a_delay_is_as_long_as_it_says(settings, monkeypatch, begin, minutes):
-    settings.USE_TZ, settings.TIME_ZONE = False, "Europe/Berlin"
+def test_without_use_tz_a_delay_is_as_long_as_it_says(monkeypatch, begin, minutes):
     local = begin.astimezone(ZoneInfo("Europe/Berlin")).replace(tzinfo=None)
     monkeypatch.setattr(timezone, "now", lambda: local)
     delay = timedelta(minutes=minutes)
-    given = calls.noop.using(run_after=delay).enqueue()
-    [row] = rows()
-    assert aware(row.retry_at).astimezone(UTC) == begin + delay
+    with without_use_tz("Europe/Berlin"):
+        given = calls.noop.using(run_after=delay).enqueue()
+        [row] = rows()
+        assert aware(row.retry_at).astimezone(UTC) == begin + delay
     assert timezone.is_naive(given.task.run_after)
     assert given.task.run_after == row.run_after == row.retry_at
 
