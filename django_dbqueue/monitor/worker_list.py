@@ -19,11 +19,10 @@ from ..lifecycle.limiter import base_of
 from ..models import Worker
 from ..models.worker import SILENT
 from ..worker.served import all_served
-from .worker_pool import WorkerPool, pool_of
+from .worker_pool import WorkerPool, pool_of, seconds_of
 
 UUID_PREFIX_MIN = 4  # characters
 DEAD = {"silent", "stopped"}
-SECONDS_MAX = 1e12  # more shows no clock, and some are no JSON
 UNNAMED = "•••"  # in place of a worker
 
 
@@ -257,17 +256,12 @@ def jobs_of(worker: Any) -> list[RunningJob]:
     lists = worker.running.values() if isinstance(worker.running, dict) else ()
     ones = [one for jobs in lists if isinstance(jobs, list) for one in jobs]
     return [
-        RunningJob(str(one.get("job")), _number(one.get("seconds")), _number(one.get("limit")))
+        RunningJob(
+            str(one.get("job")), seconds_of(one.get("seconds")), seconds_of(one.get("limit"))
+        )
         for one in ones
         if isinstance(one, dict)
     ]
-
-
-def _number(value: object) -> float | None:
-    """None for what only a hand can have written."""
-    if not isinstance(value, int | float) or not abs(value) <= SECONDS_MAX:
-        return None
-    return float(value)
 
 
 def state_of(worker: Any) -> str:

@@ -3,6 +3,8 @@
 from dataclasses import dataclass, field
 from typing import Any
 
+SECONDS_MAX = 1e12  # more shows no clock, and some are no JSON
+
 
 @dataclass(frozen=True)
 class PoolDecision:
@@ -39,9 +41,9 @@ def pool_of(worker: Any) -> WorkerPool:
     since = max(0.0, float(worker.beat_age or 0))
     ones = given.get("decisions")
     decisions = [
-        PoolDecision(round(one["seconds"] + since, 1), str(one.get("text", "")))
+        PoolDecision(round(seconds + since, 1), str(one.get("text", "")))
         for one in (ones if isinstance(ones, list) else [])
-        if isinstance(one, dict) and isinstance(one.get("seconds"), int | float)
+        if isinstance(one, dict) and (seconds := seconds_of(one.get("seconds"))) is not None
     ]
     queues = given.get("queues")
     named = queues.items() if isinstance(queues, dict) else ()
@@ -51,6 +53,13 @@ def pool_of(worker: Any) -> WorkerPool:
         decisions=decisions,
         queues={str(name): _whole(count) for name, count in named},
     )
+
+
+def seconds_of(value: object) -> float | None:
+    """None for what only a hand can have written."""
+    if not isinstance(value, int | float) or not abs(value) <= SECONDS_MAX:
+        return None
+    return float(value)
 
 
 def _whole(value: object) -> int:

@@ -17,6 +17,7 @@ from django_dbqueue.models import Minute, Queue, Worker
 from django_dbqueue.monitor.document import document
 from django_dbqueue.monitor.glance import glance
 from django_dbqueue.monitor.overview import overview
+from django_dbqueue.monitor.worker_list import list_workers
 from django_dbqueue.states import Status
 from django_dbqueue.testing import virtual_clock
 from django_dbqueue.worker.served import Served, all_served
@@ -312,3 +313,12 @@ def test_numbers_that_no_worker_writes_stop_neither_page_nor_machines(browser, j
     assert str(worker) in text_of(browser.get(OVERVIEW))
     told = document(glance([Served(Note, "default")]), sees_workers=True)
     json.dumps(told, allow_nan=False)
+
+
+@pytest.mark.parametrize("seconds", [10**400, 1e300, "long"])
+def test_a_decision_at_a_time_that_no_worker_writes_stops_no_page(browser, seconds):
+    pool = {"decisions": [{"seconds": seconds, "text": "grew"}, {"seconds": 5, "text": "shrank"}]}
+    worker = a_worker(pool=pool)
+    assert str(worker) in text_of(browser.get(OVERVIEW))
+    [listed] = list_workers("default")
+    assert [one.text for one in listed.pool.decisions] == ["shrank"]
