@@ -315,7 +315,7 @@ def test_numbers_that_no_worker_writes_stop_neither_page_nor_machines(browser, j
     json.dumps(told, allow_nan=False)
 
 
-@pytest.mark.parametrize("seconds", [10**400, 1e300, "long"])
+@pytest.mark.parametrize("seconds", [10**400, 1e300, "long"], ids=["whole", "float", "text"])
 def test_a_decision_at_a_time_that_no_worker_writes_stops_no_page(browser, seconds):
     pool = {"decisions": [{"seconds": seconds, "text": "grew"}, {"seconds": 5, "text": "shrank"}]}
     worker = a_worker(pool=pool)
