@@ -102,15 +102,20 @@ def last_hour(alias: str) -> dict[tuple[str, str], Hour]:
     hours: dict[tuple[str, str], Hour] = defaultdict(Hour)
     for row in rows.values("job_table", "queue", "minute", "backlog", *SUMS):
         hour, position = hours[row["job_table"], row["queue"]], row["minute"] - first
-        hour.completed += row["completed"]
-        hour.failed += row["failed"]
-        hour.buried += row["buried"]
-        hour.per_minute[position] = row["completed"]
-        hour.buried_per_minute[position] = row["buried"]
-        hour.failed_per_minute[position] = row["failed"]
-        if row["backlog"] is not None:
-            hour.backlogs[position] = row["backlog"]
+        completed, failed, buried = (_whole(row[name]) or 0 for name in SUMS)
+        hour.completed += completed
+        hour.failed += failed
+        hour.buried += buried
+        hour.per_minute[position] = completed
+        hour.buried_per_minute[position] = buried
+        hour.failed_per_minute[position] = failed
+        if (backlog := _whole(row["backlog"])) is not None:
+            hour.backlogs[position] = backlog
     return dict(hours)
+
+
+def _whole(value: object) -> int | None:
+    return value if isinstance(value, int) else None  # SQLite keeps any text
 
 
 def times_of_hour(alias: str) -> dict[tuple[str, str], tuple[Quantiles | None, Quantiles | None]]:
