@@ -11,11 +11,11 @@ from django.utils.translation import gettext_lazy, ngettext
 
 from ..metrics.time_series import CHARTED, Point, Quantiles
 from ..models.minute import SPANS
+from ..texts.wording import local
 from . import svg
 from .formatting import (
     clock,
     day_and_clock,
-    local,
     number,
     percent,
     rounded,

@@ -112,8 +112,10 @@ def test_a_page_is_the_middlewares_to_change_where_columns_have_types(monkeypatc
     assert not resolve(request.path).func(request).is_rendered
 
 
-EXTREMES = ("delayed until 9999", "expires in 9999")
-EXTREMES += ("delayed since the year 1", "expires in the year 1")
+EXTREMES = (
+    *("delayed until 9999", "expires in 9999"),
+    *("delayed since the year 1", "expires in the year 1"),
+)
 
 
 @pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin", "America/New_York"])
