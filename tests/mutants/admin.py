@@ -223,8 +223,8 @@ MUTANTS = [
     ),
     (
         PAUSE,
-        'data.get("until") and not 0 < self._left() <= DAYS_MAX * 86400:',
-        'data.get("until") and not self._left() <= DAYS_MAX * 86400:',
+        "not 0 < self._left <= DAYS_MAX * 86400:",
+        "not self._left <= DAYS_MAX * 86400:",
         "a queue is paused until a time that is over",
     ),
     (
