@@ -1,10 +1,12 @@
 """What happens before and instead of a supervisor: a wait, or a single job."""
 
 import logging
+import os
+import signal
 import sys
 import threading
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, closing, contextmanager
 
 from django.db import connections, transaction
 from django.db.utils import Error
@@ -26,14 +28,16 @@ from .options import EXIT_LIMIT_REACHED, EXIT_STOPPED, Options
 from .probe import Probe
 from .runner import Runner
 from .served import Served
-from .session import ReconnectBackoff, Session, connect_impatiently
+from .session import STATEMENT_WATCHDOG, ReconnectBackoff, Session
 from .shared_memory import SharedMemory
-from .signalling import Signals, WakeupPipe
+from .signalling import STOPPING, Signals, WakeupPipe, wait_readable
 from .supervisor import Supervisor
 
 logger = logging.getLogger("django_dbqueue")
 
 MIGRATED_CHECK_SECONDS = 1.0  # between looks whether the tables are there
+SILENCE_SECONDS_MAX = 30.0  # for which a database may leave a statement unanswered
+SILENCE_LOOK_SECONDS = 0.5
 AWAY = "database %s is away, its jobs wait until it answers; others are worked on meanwhile: %s"
 
 
@@ -91,6 +95,10 @@ class Startup:
 
     def _wait(self) -> bool:
         """Whether it may start; False = it was told to stop."""
+        with _waiting_for_no_silent(self.options.databases()):
+            return self._wait_for_all()
+
+    def _wait_for_all(self) -> bool:
         while not self.signals.stops and not self.options.has_lost_parent:
             self.health_check.turn()
             aliases = self.options.serves()
@@ -122,10 +130,42 @@ class Startup:
         self.signals.wakeup.wait(self.backoff.failed(error))
 
 
+@contextmanager
+def _waiting_for_no_silent(aliases: Iterable[str]) -> Iterator[None]:
+    """Meanwhile what this thread asks a silent database is given up: after 30 s, and soon after a
+    signal to stop. A handler is called when the statement is over, so it cannot end it itself."""
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    watch = threading.Thread(target=_end_silence, args=[reader], name="silence", daemon=True)
+    with ExitStack() as stack:
+        stack.callback(os.close, reader)
+        watch.start()
+        stack.callback(watch.join)  # the supervisor forks
+        stack.callback(os.close, writer)
+        if threading.current_thread() is threading.main_thread():
+            before = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+            stack.callback(signal.set_wakeup_fd, before)
+        for alias in aliases:
+            stack.enter_context(STATEMENT_WATCHDOG.watches(connections[alias]))
+        yield
+
+
+def _end_silence(pipe: int) -> None:
+    """Until nobody can write to the pipe any more."""
+    longest = SILENCE_SECONDS_MAX
+    while True:
+        if wait_readable([pipe], SILENCE_LOOK_SECONDS):
+            numbers = os.read(pipe, 4096)
+            if not numbers:
+                return
+            if not set(STOPPING).isdisjoint(numbers):
+                longest = SILENCE_LOOK_SECONDS
+        STATEMENT_WATCHDOG.end_waits(longest)
+
+
 def _why_away(using: str) -> Error | None:
     """What stands in the way of a transaction."""
     try:
-        connect_impatiently(connections[using])
         # On SQLite this waits for the write lock, which Django's checks would take for missing JSON
         # support.
         with transaction.atomic(using=using):

@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from django.db import connection
 
-from django_dbqueue.torture.proxy import Proxy
+from django_dbqueue.torture.proxy import Link, Proxy, Way
 
 # As docs/deployment.md recommends.
 RECOMMENDED = {
@@ -18,6 +18,17 @@ RECOMMENDED = {
     "postgresql": "?connect_timeout=2&keepalives_idle=20&keepalives_interval=5"
     "&keepalives_count=3&tcp_user_timeout=30000",
 }
+
+
+class DeafLater(Link):
+    """Hands on so many requests and their answers, and nothing after these."""
+
+    hears = 0
+
+    def _passes(self, *ways: Way) -> bool:
+        self.hears -= ways == (Way.SWALLOW,)  # it is a request
+        self.is_deaf = self.is_deaf or self.hears < 0
+        return super()._passes(*ways)
 
 
 @dataclass

@@ -286,4 +286,18 @@ MUTANTS = [
         "a server that falls silent after its greeting holds a thread for ever",
         {**MARIADB, "tests": ("tests/worker/test_silent_statements.py",)},
     ),
+    (
+        "worker/startup.py",
+        "            if not set(STOPPING).isdisjoint(numbers):\n",
+        "            if False:\n",
+        "TERM waits for the answer of a silent database while a worker starts",
+        {**MARIADB, "tests": ("tests/worker/test_silent_start.py",)},
+    ),
+    (
+        "worker/startup.py",
+        "        STATEMENT_WATCHDOG.end_waits(longest)\n",
+        "        pass\n",
+        "a worker that starts waits for a silent database for ever",
+        {**ON_POSTGRESQL, "tests": ("tests/worker/test_silent_start.py",)},
+    ),
 ]

@@ -11,7 +11,7 @@ from django_dbqueue.torture.proxy import Way
 from django_dbqueue.worker.session import StatementWatchdog, connect_impatiently
 from tests.kit.connections import other_connection
 from tests.kit.processes import lines, wait_for_lines, worker
-from tests.kit.silent_server import proxied
+from tests.kit.silent_server import DeafLater, proxied
 from tests.kit.waiting import wait_until
 from tests.queueapp.models import Mailed, Note
 
@@ -43,17 +43,6 @@ def test_work_resumes_soon_after_a_silence(database_url, log, model, way):
     print(f"{model.__name__} resumed {resumed:.1f} s after {way.name}")
     assert resumed < RESUMES_WITHIN, process.stderr
     assert "taken for dead" not in process.stderr
-
-
-class DeafLater(proxy.Link):
-    """Hands on so many requests and their answers, and nothing after these."""
-
-    hears = 0
-
-    def _passes(self, *ways):
-        self.hears -= ways == (Way.SWALLOW,)  # it is a request
-        self.is_deaf = self.is_deaf or self.hears < 0
-        return super()._passes(*ways)
 
 
 @pytest.mark.parametrize("is_lent", [False, True])
