@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from django_dbqueue.admin import svg
@@ -27,6 +27,7 @@ from django_dbqueue.metrics.time_series import (
 )
 from django_dbqueue.models import Minute, Queue
 from django_dbqueue.models.minute import SPANS, SUMS
+from tests.kit.examples import examples
 from tests.kit.overview import OVERVIEW, minute
 
 pytestmark = [pytest.mark.any_database, pytest.mark.usefixtures("db_rows")]
@@ -99,7 +100,7 @@ def test_words_that_a_hand_wrote_for_numbers_are_none_in_the_last_hour(browser):
         assert browser.get(page).status_code == 200
 
 
-@settings(max_examples=100, deadline=None, derandomize=True)
+@examples(100)
 @given(st.lists(st.integers(0, 10**6), min_size=len(SPANS) + 1, max_size=len(SPANS) + 1))
 def test_a_quantile_is_the_end_of_the_span_that_holds_it(counts):
     found = quantiles(counts)

@@ -8,7 +8,7 @@ from django.db import connection
 from django.db.models import QuerySet
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from django_dbqueue.admin.arguments import CHARACTERS_MAX, argument
@@ -19,6 +19,7 @@ from django_dbqueue.fields import DbNow
 from django_dbqueue.lifecycle import reap
 from django_dbqueue.lifecycle.table import table_of
 from django_dbqueue.models import Worker
+from tests.kit.examples import examples
 from tests.kit.jobs import fresh, overwrite
 from tests.kit.overview import a_worker
 from tests.queueapp.models import Kept, Note
@@ -134,7 +135,7 @@ NESTED = st.recursive(
 )
 
 
-@settings(max_examples=40, deadline=None, derandomize=True)
+@examples(40)
 @given(NESTED, st.sampled_from(["password", "API-Key", "auth_token", "Set-Cookie", "clientSecret"]))
 def test_no_secret_survives_however_deep_it_lies(value, name):
     for wrap in (lambda v: {"a": [v]}, lambda v: [[{"b": v}]]):

@@ -14,6 +14,7 @@ from django_dbqueue.beanstalk.protocol import (
     CommandReader,
     Refused,
 )
+from tests.kit.examples import examples
 
 LONGEST_TUBE = "a" * 200
 
@@ -151,6 +152,7 @@ ANY = st.one_of(
 )
 
 
+@examples(100)
 @given(st.lists(ANY, max_size=6).map(b"".join), st.data())
 def test_it_makes_no_difference_how_the_bytes_are_cut(data, draw):
     positions = st.lists(st.integers(0, len(data)), max_size=20)

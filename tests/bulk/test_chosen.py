@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from django_dbqueue.bulk.chosen import Chosen, Unreadable
 from django_dbqueue.operate.orders import in_state
 from django_dbqueue.states import Status
+from tests.kit.examples import examples
 from tests.queueapp.models import ArchivedKept, Note
 
 THEN = datetime(2026, 11, 26, 12, 30, 0, 123456, tzinfo=UTC)
@@ -76,6 +77,7 @@ def test_it_is_stored_as_people_read_it():
     assert Chosen().stored() == {}
 
 
+@examples(100)
 @given(CHOSEN)
 def test_what_is_stored_is_read_again(chosen):
     assert Chosen.read(chosen.stored()) == chosen

@@ -1,12 +1,12 @@
 """The arithmetic of rates: tokens that are leased, used and come back, with a clock of our own."""
 
 import pytest
-from hypothesis import given, seed
-from hypothesis import settings as few
+from hypothesis import given
 from hypothesis import strategies as st
 
 from django_dbqueue.lifecycle.policy import PROBLEMS
 from django_dbqueue.lifecycle.rates import GROUPS_PER_PERIOD, MAX_LIMIT, Bucket, Rate, rates_of
+from tests.kit.examples import examples
 from tests.kit.rates import most_in_a_period
 
 pytestmark = pytest.mark.any_database
@@ -40,8 +40,7 @@ class Workers:
         self.starts += uses
 
 
-@seed(20261125)
-@few(max_examples=40, deadline=None)
+@examples(40)
 @given(
     st.integers(1, 30),
     st.floats(0, 0.2),

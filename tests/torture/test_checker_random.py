@@ -7,6 +7,7 @@ import pytest
 from hypothesis import assume, given, seed, settings
 from hypothesis import strategies as st
 
+from tests.kit.examples import examples as drawn
 from tests.kit.histories import NS, row
 from tests.kit.simulated_histories import FAULTS, Simulation
 
@@ -207,7 +208,7 @@ def test_random_good_histories_pass(examples):
     assert duplicates > examples  # they are no quiet ones
 
 
-@settings(max_examples=40, deadline=None, derandomize=True)
+@drawn(40)
 @given(st.randoms(use_true_random=False))
 def test_histories_that_hypothesis_makes_pass(rng):
     report = Simulation(rng, steps=60).tale.report()
@@ -219,7 +220,7 @@ def test_a_good_history_changed_in_one_place_is_caught(name, examples):
     expected, faults, make = CHANGES[name]
     print(f"CHECKER_SEED={SEED}")
 
-    @settings(max_examples=examples // 4, deadline=None)
+    @settings(drawn(examples // 4), derandomize=False)
     @seed(SEED)
     @given(st.integers(0, 2**32))
     def caught(number):
