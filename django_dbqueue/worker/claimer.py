@@ -10,7 +10,6 @@ from django.db.utils import Error
 
 from .. import events
 from ..dialects import Dialect
-from ..lifecycle import holder
 from ..lifecycle.suspects import suspects_among
 from ..lifecycle.table import Table
 from .assignment import QueueName
@@ -295,6 +294,7 @@ class Claimer:
             if item.turn is not None:
                 item.turn.is_void = True
         keys = [job.claim_key for item in items for job in item.jobs]
-        holder.release(items[0].table.on_this_thread(), items[0].owner, keys, delay)
+        table = items[0].table.on_this_thread()
+        self.reconciler.release(table, items[0].owner, keys, delay)
         self.left += len(keys)
         return len(keys)

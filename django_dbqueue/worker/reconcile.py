@@ -2,14 +2,14 @@
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from django.db.utils import Error
 
 from .. import events
 from ..dialects import ErrorKind
-from ..lifecycle import reap
+from ..lifecycle import holder, reap
 from ..lifecycle.table import Table
 from .session import LOCKED_SECONDS
 
@@ -20,6 +20,12 @@ IN_HAND_RETRY_SECONDS = 0.1  # what is in hand could not be told just now
 
 # By owner and key, what a child knows that it has claimed; None = it moved too fast to tell.
 InHand = Callable[[], "set[tuple[str, Any]] | None"]
+
+
+def ails_all(table: Table, error: Error) -> bool:
+    """Whether it is the trouble of a whole database, and not of one table of it, or of a row."""
+    kind = table.dialect.error_kind(error)
+    return kind is not None and (table.dialect.one_writer or kind is not ErrorKind.AGAIN)
 
 
 class Reconciler:
@@ -57,12 +63,22 @@ class Reconciler:
             try:
                 events.reaped(table, reap.give_back(table, owner))
             except Error as error:
-                is_locked = table.dialect.error_kind(error) is ErrorKind.AGAIN
-                if table.dialect.one_writer or not is_locked:
-                    raise
-                # What somebody has locked keeps nothing else waiting.
-                self._due[table.place] = table, time.monotonic() + LOCKED_SECONDS
+                self._put_off(table, error)
             self.unsure.pop(0)
+
+    def release(self, table: Table, owner: str, keys: Sequence[Any], delay: float) -> None:
+        """Give back what has not started, or later, as what nobody has in hand."""
+        try:
+            holder.release(table, owner, keys, delay)
+        except Error as error:
+            self._put_off(table, error)
+
+    def _put_off(self, table: Table, error: Error) -> None:
+        """What is locked, or of a table that is gone, keeps nothing else waiting."""
+        if ails_all(table, error):
+            raise error
+        logger.debug("%s: what is to be given back waits: %s", table.label, error)
+        self._due[table.place] = table, time.monotonic() + LOCKED_SECONDS
 
     def turn(self) -> None:
         """Compare the tables that are due."""
@@ -81,7 +97,7 @@ class Reconciler:
         try:
             found, given_back = reap.give_back_unknown(table, self.owner_prefix, known)
         except Error as error:
-            if table.dialect.error_kind(error) is not ErrorKind.AGAIN:
+            if table.dialect.error_kind(error) not in {None, ErrorKind.AGAIN}:
                 raise
             logger.debug("%s: its claims cannot be compared: %s", table.label, error)
             return LOCKED_SECONDS

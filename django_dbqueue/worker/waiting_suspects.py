@@ -3,8 +3,11 @@
 import time
 from collections.abc import Callable, Iterator
 
+from django.db.utils import Error
+
 from ..lifecycle import suspects
 from .buffer import Item
+from .reconcile import ails_all
 from .shared_memory import Role, SharedMemory
 
 SUSPECTS_MAX = 500  # that wait for a sacrificial child; more are put off
@@ -54,11 +57,17 @@ class WaitingSuspects:
             others = [item for item in self._items if item.owner != owner]
             mine = {item.jobs[0].claim_key: item for item in self._items if item.owner == owner}
             first = next(iter(mine.values()))
-            held = suspects.still_held(first.table.on_this_thread(), owner, list(mine))
+            table, is_over = first.table, time.monotonic() - first.claimed_at >= hold_seconds
+            try:
+                held = suspects.still_held(table.on_this_thread(), owner, list(mine))
+            except Error as error:
+                if ails_all(table, error):
+                    raise
+                held, is_over = set(mine), True  # its table is gone
             self.shared.taken += len(mine) - len(held)
             waiting = [mine[key] for key in sorted(held)]
             self._items = [*others, *waiting]
-            if waiting and time.monotonic() - first.claimed_at >= hold_seconds:
+            if waiting and is_over:
                 self.release(waiting, 0)
                 self._items = others
         self._recheck_at = time.monotonic() + RECHECK_SECONDS

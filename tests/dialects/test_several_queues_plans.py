@@ -14,6 +14,7 @@ from django_dbqueue.worker.joint_claim import QUEUES_MAX
 from tests.kit.copied_rows import copy_rows, last_key
 from tests.kit.jobs import table
 from tests.kit.query_plans import big_rows, captured, complaints, steps, update_statistics
+from tests.kit.waiting import wait_until
 from tests.queueapp.models import Big
 
 pytestmark = pytest.mark.proof
@@ -77,5 +78,6 @@ def test_the_first_jobs_of_many_queues_are_found_by_one_entry_of_the_index_each(
     with captured(BIG) as statements:
         assert head_ages(table(Big), names).keys() == {*names}
     assert [text for one in statements for text in complaints(one, BIG)] == []
-    of_one = 150 if connection.vendor == "sqlite" else 5
-    assert steps(lambda: head_ages(table(Big), names), BIG) <= of_one * len(names)
+    most = (150 if connection.vendor == "sqlite" else 5) * len(names)
+    # On PostgreSQL entries of deleted rows are passed over only once no snapshot sees these rows.
+    wait_until(lambda: steps(lambda: head_ages(table(Big), names), BIG) <= most)

@@ -73,6 +73,20 @@ def table_locked(model: Any) -> Iterator[None]:
 
 
 @contextmanager
+def table_gone(model: Any) -> Iterator[None]:
+    """Somebody has renamed it."""
+    name = connection.ops.quote_name(model._meta.db_table)
+    away = connection.ops.quote_name(f"{model._meta.db_table}_away")
+    with connection.cursor() as cursor:
+        cursor.execute(f"ALTER TABLE {name} RENAME TO {away}")
+    try:
+        yield
+    finally:
+        with connection.cursor() as cursor:
+            cursor.execute(f"ALTER TABLE {away} RENAME TO {name}")
+
+
+@contextmanager
 def row_locked(job: Job) -> Iterator[None]:
     """A transaction of somebody's holds the row; on SQLite that is the whole database."""
     with closing(other_connection()) as other, other.cursor() as cursor:

@@ -6,19 +6,20 @@ import time
 from pathlib import Path
 
 import pytest
+from django.db import connection
 from django.db.models import QuerySet
 
 from django_dbqueue.lifecycle import suspects
 from django_dbqueue.lifecycle.claim import claim
 from django_dbqueue.states import Status
-from django_dbqueue.worker import waiting_suspects
+from django_dbqueue.worker import reconcile, waiting_suspects
 from django_dbqueue.worker.buffer import Buffer
 from django_dbqueue.worker.claimer import Claimer
 from django_dbqueue.worker.options import Options
 from django_dbqueue.worker.served import parse_served
 from django_dbqueue.worker.shared_memory import Role, SharedMemory
 from django_dbqueue.worker.wakeup import Wakeup
-from tests.kit.jobs import fresh, lifecycle_of, overwrite, table
+from tests.kit.jobs import fresh, lifecycle_of, overwrite, row_locked, table, table_gone
 from tests.kit.processes import has_ended, wait_for_lines, worker
 from tests.kit.run_log import runs
 from tests.kit.waiting import wait_until
@@ -134,6 +135,36 @@ def test_suspects_that_nobody_takes_over_are_given_back(one, monkeypatch):
     claim_with(one, lambda: not one.suspects)
     assert (fresh(job).status, fresh(job).attempts) == (Status.READY, 0)
     assert one.shared.taken == 0
+
+
+def test_suspects_of_a_table_that_is_gone_keep_nothing_waiting(one, monkeypatch):
+    monkeypatch.setattr(reconcile, "LOCKED_SECONDS", 0.1)
+    job = suspect()
+    claim_with(one, lambda: one.suspects)
+    with table_gone(Note):
+        claim_with(one, lambda: not one.suspects)
+        assert one.backoff.failures == 0
+    given_back_later(one, job)
+
+
+@pytest.mark.skipif(connection.vendor == "sqlite", reason="its locks are the whole database's")
+def test_suspects_that_somebody_has_locked_keep_nothing_waiting(one, monkeypatch):
+    monkeypatch.setattr(reconcile, "LOCKED_SECONDS", 0.1)
+    job = suspect()
+    claim_with(one, lambda: one.suspects)
+    monkeypatch.setattr(one.suspects, "hold_seconds", 0.0)
+    one.shared.paused = True
+    with row_locked(job):
+        claim_with(one, lambda: not one.suspects)
+        assert one.backoff.failures == 0
+    given_back_later(one, job)
+
+
+def given_back_later(one, job):
+    one.shared.paused = True
+    one.reconciler.in_hand = set
+    claim_with(one, lambda: fresh(job).status == Status.READY)
+    assert fresh(job).attempts == 0
 
 
 def test_more_suspects_than_can_wait_make_room_for_fresh_jobs(one, monkeypatch):

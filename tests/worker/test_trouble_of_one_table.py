@@ -1,0 +1,89 @@
+"""A table that is gone, or a row that somebody has locked, keeps no other table's jobs waiting."""
+
+import pytest
+from django.db import connection
+
+from django_dbqueue.states import Status
+from django_dbqueue.testing import InlineWorker
+from django_dbqueue.worker import claimer, reconcile
+from tests.kit.jobs import fresh, row_locked, table_gone
+from tests.kit.waiting import wait_until
+from tests.queueapp.models import Fleeting, Note
+from tests.worker.test_claiming_thread import lose_the_answer_of_a_claim
+
+pytestmark = pytest.mark.usefixtures("db_rows")
+has_row_locks = pytest.mark.skipif(
+    connection.vendor == "sqlite", reason="its locks are the whole database's"
+)
+
+
+@pytest.fixture
+def worker(monkeypatch):
+    """It serves two tables, compares its claims each turn, and gives back what waits at all."""
+    monkeypatch.setattr(reconcile, "COMPARE_SECONDS", 0.0)
+    monkeypatch.setattr(reconcile, "LOCKED_SECONDS", 0.1)
+    monkeypatch.setattr(claimer, "HOLD_SECONDS", 0.0)
+    one = InlineWorker("queueapp.Note", "queueapp.Fleeting")
+    one.beat()
+    yield one
+    one.close()
+
+
+def turn(worker):
+    worker.consumer.claimer.scheduler.look_now()
+    worker.claim()
+
+
+def runs_others(worker):
+    """Whether jobs of the other table are claimed and run, turn by turn."""
+    for _ in range(2):
+        job = Fleeting.objects.create()
+
+        def has_run(job=job):
+            turn(worker)
+            while len(worker.consumer.buffer):
+                worker.take(worker.consumer.buffer.get())
+            worker.record()
+            return not Fleeting.objects.filter(pk=job.pk).exists()
+
+        wait_until(has_run, seconds=20)
+    return True
+
+
+def claims(worker, note):
+    wait_until(lambda: [turn(worker)] and fresh(note).status == Status.CLAIMED)
+
+
+def nothing(worker, note):
+    """A job has run, and the table is compared once more."""
+    claims(worker, note)
+    worker.take(worker.consumer.buffer.get())
+    worker.record()
+
+
+def no_answer(worker, note):
+    with connection.execute_wrapper(lose_the_answer_of_a_claim):
+        claims(worker, note)
+
+
+@pytest.mark.parametrize("left", [nothing, claims, no_answer])
+def test_a_table_that_goes_away_under_a_worker_stops_no_other(worker, left):
+    note = Note.objects.create()
+    left(worker, note)
+    ready = Note.objects.create()
+    with table_gone(Note):
+        assert runs_others(worker)
+    jobs = note, ready
+    wait_until(lambda: runs_others(worker) and all(fresh(job).finished_at for job in jobs))
+    assert [fresh(job).attempts for job in jobs] == [1, 1]
+
+
+@has_row_locks
+@pytest.mark.parametrize("left", [claims, no_answer])
+def test_the_lock_of_one_row_stops_no_other_table(worker, left):
+    note = Note.objects.create()
+    left(worker, note)
+    with row_locked(note):
+        assert runs_others(worker)
+    wait_until(lambda: runs_others(worker) and fresh(note).finished_at)
+    assert fresh(note).attempts == 1
