@@ -101,14 +101,15 @@ class Consumer:
 
     def run(self, control: int) -> None:
         """Work until ``control``, the pipe from the supervisor, says something or closes."""
-        loops = [self._claim] if self.one_writer else [self._claim, self._finish]
+        loops = [self._claim] if self.one_writer else [self._finish, self._claim]
         threads = [
             threading.Thread(target=exit_if_it_dies, args=[loop], name=loop.__name__)
             for loop in loops
         ]
+        # The system may have no more threads for us: what claims is last.
+        threading.Thread(target=self._heed, args=[control], daemon=True).start()
         for thread in [*self.runners, *threads]:
             thread.start()
-        threading.Thread(target=self._heed, args=[control], daemon=True).start()
         while not wait_readable([self._ended], self.answer_seconds / 4):
             STATEMENT_WATCHDOG.end_waits(self.answer_seconds)
         self.stop.set()
