@@ -64,7 +64,7 @@ MUTANTS = [
     ),
     (
         WAITING,
-        "if waiting and time.monotonic() - first.claimed_at >= hold_seconds:",
+        "if waiting and is_over:",
         "if False:",
         "suspects that nobody takes over are kept",
     ),
@@ -357,5 +357,33 @@ MUTANTS = [
         "        self._put -= len(items)\n",
         "",
         "what was given back is under way for ever",
+    ),
+    (
+        RECONCILE,
+        "    return kind is not None and (",
+        "    return True or (",
+        "a table that is gone keeps the claims of all others waiting",
+        {"tests": ("tests/worker/test_trouble_of_one_table.py",)},
+    ),
+    (
+        RECONCILE,
+        "            if table.dialect.error_kind(error) not in {None, ErrorKind.AGAIN}:\n",
+        "            if table.dialect.error_kind(error) is not ErrorKind.AGAIN:\n",
+        "claims of a table that is gone cannot be compared, and nothing else is claimed",
+        {"tests": ("tests/worker/test_trouble_of_one_table.py",)},
+    ),
+    (
+        RECONCILE,
+        "(table.dialect.one_writer or kind is not ErrorKind.AGAIN)",
+        "True",
+        "the lock of one row keeps the claims of all tables waiting",
+        {"database": "postgresql", "tests": ("tests/worker/test_trouble_of_one_table.py",)},
+    ),
+    (
+        WAITING,
+        "                held, is_over = set(mine), True  # its table is gone\n",
+        "                raise\n",
+        "suspects of a table that is gone keep all others waiting",
+        {"tests": ("tests/worker/test_suspects.py",)},
     ),
 ]
