@@ -295,6 +295,6 @@ class Claimer:
                 item.turn.is_void = True
         keys = [job.claim_key for item in items for job in item.jobs]
         table = items[0].table.on_this_thread()
-        self.reconciler.release(table, items[0].owner, keys, delay)
+        given = self.reconciler.release(table, items[0].owner, keys, delay)
         self.left += len(keys)
-        return len(keys)
+        return given

@@ -66,12 +66,14 @@ class Reconciler:
                 self._put_off(table, error)
             self.unsure.pop(0)
 
-    def release(self, table: Table, owner: str, keys: Sequence[Any], delay: float) -> None:
-        """Give back what has not started, or later, as what nobody has in hand."""
+    def release(self, table: Table, owner: str, keys: Sequence[Any], delay: float) -> int:
+        """Give back what has not started; how many jobs: 0 = later, as what nobody has in hand."""
         try:
             holder.release(table, owner, keys, delay)
         except Error as error:
             self._put_off(table, error)
+            return 0
+        return len(keys)
 
     def _put_off(self, table: Table, error: Error) -> None:
         """What is locked, or of a table that is gone, keeps nothing else waiting."""
