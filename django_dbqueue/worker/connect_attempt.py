@@ -5,6 +5,7 @@ nobody else has yet. So it does that on a thread of its own, which is left alone
 silent.
 """
 
+import _thread
 import threading
 from collections.abc import Callable
 from contextvars import copy_context
@@ -14,7 +15,7 @@ from typing import Any
 from ..guard import capture_all, raised
 
 LEFT_ALONE_MAX = 20  # threads of a process; each keeps a socket, and a session of the server
-_left_alone: list[threading.Thread] = []
+_left_alone: "list[ConnectAttempt]" = []
 
 
 class ConnectAttempt:
@@ -26,24 +27,26 @@ class ConnectAttempt:
         self._silence = silence
         self._answers: SimpleQueue[tuple[Any, Exception | None]] = SimpleQueue()
         self._lock = threading.Lock()
+        self._has_begun = False
         self._is_given_up = False
-        run = copy_context().run
-        self._thread = threading.Thread(target=run, args=[self._run], name="connect", daemon=True)
+        self._is_over = threading.Event()
 
     def result(self) -> Any:
         """The driver's connection."""
-        _left_alone[:] = [thread for thread in _left_alone if thread.is_alive()]
+        _left_alone[:] = [one for one in _left_alone if not one._is_over.is_set()]
         if len(_left_alone) >= LEFT_ALONE_MAX:
             raise self._cannot(f"{LEFT_ALONE_MAX} connects are still without an answer")
         try:
-            self._thread.start()
+            # ``Thread.start()`` would wait for ever for a thread that finds no memory as it begins.
+            _thread.start_new_thread(copy_context().run, (self._run,))
         except RuntimeError as error:  # the system has no thread for us
             raise self._cannot(str(error)) from error
         session, problem = self._answers.get()
         if problem is self._silence:
-            _left_alone.append(self._thread)
+            if self._has_begun:
+                _left_alone.append(self)
             raise self._silence
-        self._thread.join()  # a process may be forked next
+        self._is_over.wait()  # a process may be forked next
         if problem is not None:
             raise raised(problem)
         return session
@@ -58,6 +61,16 @@ class ConnectAttempt:
         self._answers.put((None, self._silence))
 
     def _run(self) -> None:
+        with self._lock:
+            if self._is_given_up:
+                return
+            self._has_begun = True
+        try:
+            self._ask()
+        finally:
+            self._is_over.set()
+
+    def _ask(self) -> None:
         session = None
         with capture_all() as attempt:
             session = self._connect()

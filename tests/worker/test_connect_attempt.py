@@ -2,6 +2,7 @@
 
 import threading
 from contextvars import ContextVar
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +12,8 @@ from tests.kit.jobs import start
 from tests.kit.waiting import wait_until
 
 pytestmark = pytest.mark.any_database
+
+THREADS = Path("/proc/self/task")
 
 
 class Silence(Exception):
@@ -37,7 +40,7 @@ def server():
     made = Server()
     yield made
     made.answers.set()
-    wait_until(lambda: not any(thread.is_alive() for thread in connect_attempt._left_alone))
+    wait_until(lambda: all(one._is_over.is_set() for one in connect_attempt._left_alone))
 
 
 def given_up(server):
@@ -50,10 +53,10 @@ def given_up(server):
 
 
 def test_an_answer_is_handed_on_and_the_thread_is_gone(server):
-    before = set(threading.enumerate())
+    before = {*THREADS.iterdir()}
     server.answers.set()
     assert ConnectAttempt(server.connect, Silence()).result() is server
-    assert set(threading.enumerate()) <= before
+    wait_until(lambda: {*THREADS.iterdir()} <= before)
 
 
 def test_it_sees_the_context_of_who_connects():
@@ -92,10 +95,40 @@ def test_no_more_than_some_are_left_alone(server, monkeypatch):
 
 
 def test_where_the_system_has_no_thread_it_is_as_if_no_answer_came(server, monkeypatch):
-    def refuse(thread):
+    def refuse(*_):
         raise RuntimeError("can't start new thread")
 
     with monkeypatch.context() as patched:
-        patched.setattr(threading.Thread, "start", refuse)
+        patched.setattr(connect_attempt._thread, "start_new_thread", refuse)
         with pytest.raises(Silence, match="can't start new thread"):
             ConnectAttempt(server.connect, Silence()).result()
+
+
+def test_a_thread_that_finds_no_memory_as_it_begins_is_given_up_and_keeps_no_place(
+    server, monkeypatch
+):
+    monkeypatch.setattr(connect_attempt, "LEFT_ALONE_MAX", 1)
+    with monkeypatch.context() as patched:
+        patched.setattr(connect_attempt._thread, "start_new_thread", lambda *_: None)
+        for _ in range(2):
+            attempt = ConnectAttempt(server.connect, Silence())
+            waiting = start(attempt.result)
+            attempt.give_up()
+            with pytest.raises(Silence, match=r"^$"):
+                waiting.result(seconds=10)
+    server.answers.set()
+    assert ConnectAttempt(server.connect, Silence()).result() is server
+
+
+def test_a_thread_that_begins_once_it_is_given_up_connects_no_more(server, monkeypatch):
+    begun = []
+    with monkeypatch.context() as patched:
+        patched.setattr(connect_attempt._thread, "start_new_thread", lambda *run: begun.append(run))
+        attempt = ConnectAttempt(server.connect, Silence())
+        waiting = start(attempt.result)
+        attempt.give_up()
+        with pytest.raises(Silence):
+            waiting.result(seconds=10)
+    [(run, given)] = begun
+    run(*given)
+    assert not server.asked.is_set()

@@ -127,6 +127,7 @@ def test_what_ran_in_other_threads_runs_again_apart_from_all_but_suspects(databa
     print(f"4 threads: {len(again)} of 200 ran again, {len(charged)} with a crash, apart")
 
 
+@pytest.mark.each_database
 def test_a_job_that_runs_out_of_memory_in_python_has_merely_failed(database_url, log):
     job = Deed.objects.create(action="hog", log=log)
     others = Deed.objects.bulk_create([Deed(log=log) for _ in range(20)])
