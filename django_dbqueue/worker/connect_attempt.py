@@ -15,44 +15,50 @@ from typing import Any
 from ..guard import capture_all, raised
 
 LEFT_ALONE_MAX = 20  # threads of a process; each keeps a socket, and a session of the server
+BEGIN_SECONDS_MAX = 1.0  # until a thread has begun
 _left_alone: "list[ConnectAttempt]" = []
 
 
 class ConnectAttempt:
-    """``silence`` is the error of an attempt that is given up; one that cannot be made has another
-    of this class."""
+    """``silence`` is the error of an attempt that is given up; where too many are without an answer
+    none is made, and another error of this class says so."""
 
     def __init__(self, connect: Callable[[], Any], silence: Exception) -> None:
         self._connect = connect
         self._silence = silence
         self._answers: SimpleQueue[tuple[Any, Exception | None]] = SimpleQueue()
         self._lock = threading.Lock()
-        self._has_begun = False
         self._is_given_up = False
-        self._is_over = threading.Event()
+        self._has_begun, self._is_over = threading.Event(), threading.Event()
 
     def result(self) -> Any:
         """The driver's connection."""
         _left_alone[:] = [one for one in _left_alone if not one._is_over.is_set()]
         if len(_left_alone) >= LEFT_ALONE_MAX:
-            raise self._cannot(f"{LEFT_ALONE_MAX} connects are still without an answer")
-        try:
-            # ``Thread.start()`` would wait for ever for a thread that finds no memory as it begins.
-            _thread.start_new_thread(copy_context().run, (self._run,))
-        except RuntimeError as error:  # the system has no thread for us
-            raise self._cannot(str(error)) from error
+            text = f"no connect is made: {LEFT_ALONE_MAX} connects are still without an answer"
+            raise type(self._silence)(text)
+        if not self._begins():
+            return self._connect()  # no thread is to be had, and outcomes are to be written
         session, problem = self._answers.get()
         if problem is self._silence:
-            if self._has_begun:
-                _left_alone.append(self)
+            _left_alone.append(self)
             raise self._silence
         self._is_over.wait()  # a process may be forked next
         if problem is not None:
             raise raised(problem)
         return session
 
-    def _cannot(self, why: str) -> Exception:
-        return type(self._silence)(f"no connect is made: {why}")
+    def _begins(self) -> bool:
+        """Whether a thread is at it: the system may have none, or no memory for its first call."""
+        try:
+            # ``Thread.start()`` would wait for such a thread for ever.
+            _thread.start_new_thread(copy_context().run, (self._run,))
+        except RuntimeError:
+            return False
+        self._has_begun.wait(BEGIN_SECONDS_MAX)
+        with self._lock:
+            self._is_given_up = self._is_given_up or not self._has_begun.is_set()
+        return self._has_begun.is_set()
 
     def give_up(self) -> None:
         """For another thread."""
@@ -64,7 +70,7 @@ class ConnectAttempt:
         with self._lock:
             if self._is_given_up:
                 return
-            self._has_begun = True
+            self._has_begun.set()
         try:
             self._ask()
         finally:

@@ -94,41 +94,31 @@ def test_no_more_than_some_are_left_alone(server, monkeypatch):
     wait_until(lambda: ConnectAttempt(never.connect, Silence()).result() is never)
 
 
-def test_where_the_system_has_no_thread_it_is_as_if_no_answer_came(server, monkeypatch):
-    def refuse(*_):
-        raise RuntimeError("can't start new thread")
-
-    with monkeypatch.context() as patched:
-        patched.setattr(connect_attempt._thread, "start_new_thread", refuse)
-        with pytest.raises(Silence, match="can't start new thread"):
-            ConnectAttempt(server.connect, Silence()).result()
+def refuse(*_):
+    raise RuntimeError("can't start new thread")
 
 
-def test_a_thread_that_finds_no_memory_as_it_begins_is_given_up_and_keeps_no_place(
-    server, monkeypatch
-):
-    monkeypatch.setattr(connect_attempt, "LEFT_ALONE_MAX", 1)
-    with monkeypatch.context() as patched:
-        patched.setattr(connect_attempt._thread, "start_new_thread", lambda *_: None)
-        for _ in range(2):
-            attempt = ConnectAttempt(server.connect, Silence())
-            waiting = start(attempt.result)
-            attempt.give_up()
-            with pytest.raises(Silence, match=r"^$"):
-                waiting.result(seconds=10)
+def begin_in_vain(*_):
+    """It finds no memory for its first call."""
+
+
+@pytest.mark.parametrize("begin", [refuse, begin_in_vain])
+def test_where_no_thread_is_to_be_had_the_caller_connects(server, monkeypatch, begin):
+    monkeypatch.setattr(connect_attempt._thread, "start_new_thread", begin)
+    monkeypatch.setattr(connect_attempt, "BEGIN_SECONDS_MAX", 0.1)
     server.answers.set()
-    assert ConnectAttempt(server.connect, Silence()).result() is server
+    for _ in range(connect_attempt.LEFT_ALONE_MAX + 1):
+        assert ConnectAttempt(server.connect, Silence()).result() is server
 
 
-def test_a_thread_that_begins_once_it_is_given_up_connects_no_more(server, monkeypatch):
+def test_a_thread_that_begins_when_the_caller_has_connected_does_nothing(server, monkeypatch):
     begun = []
+    monkeypatch.setattr(connect_attempt, "BEGIN_SECONDS_MAX", 0.1)
+    server.answers.set()
     with monkeypatch.context() as patched:
         patched.setattr(connect_attempt._thread, "start_new_thread", lambda *run: begun.append(run))
-        attempt = ConnectAttempt(server.connect, Silence())
-        waiting = start(attempt.result)
-        attempt.give_up()
-        with pytest.raises(Silence):
-            waiting.result(seconds=10)
+        assert ConnectAttempt(server.connect, Silence()).result() is server
+    server.asked.clear()
     [(run, given)] = begun
     run(*given)
     assert not server.asked.is_set()
