@@ -19,9 +19,6 @@ from .exceptions import shown
 from .guard import clean
 
 UTC = datetime.UTC
-# Within these every zone has a date for an instant.
-FIRST = datetime.datetime(1, 1, 2, tzinfo=UTC)
-LAST = datetime.datetime(9999, 12, 31, tzinfo=UTC)
 MAX_NAME_BYTES = 200
 # Characters that have a terminal or a page show what follows in another order.
 DIRECTIONS = {"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"}
@@ -70,7 +67,7 @@ class DbNow(models.Func):
 
 
 class Extreme(datetime.datetime):
-    """An instant of the first or the last day there is, for which some zones have no date."""
+    """An instant of the first or the last year there is: some zones may have no date for it."""
 
     convert_to_local_time = False  # so Django's templates and admin show it in UTC
 
@@ -149,8 +146,9 @@ class InstantField(models.DateTimeField):  # type: ignore[type-arg]
                 value = datetime.datetime.fromisoformat(value)
             instant: datetime.datetime = value.replace(tzinfo=UTC)
             if settings.USE_TZ:
-                is_usual = FIRST <= instant <= LAST
-                return instant if is_usual else Extreme.combine(instant.date(), instant.timetz())
+                if datetime.MINYEAR < instant.year < datetime.MAXYEAR:
+                    return instant
+                return Extreme.combine(instant.date(), instant.timetz())
             return timezone.make_naive(instant, timezone.get_default_timezone())
         except (ValueError, OverflowError):
             return None
