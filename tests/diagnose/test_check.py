@@ -6,7 +6,6 @@ import signal
 import uuid
 from contextlib import contextmanager
 from io import StringIO
-from threading import Event
 from typing import Any
 
 import pytest
@@ -88,6 +87,19 @@ def before_the_second_look(monkeypatch):
         monkeypatch.setattr(IntegrityCheck, "_by_key", late)
 
     return call
+
+
+@pytest.fixture
+def waits(monkeypatch):
+    """How long it waits before its second look, which comes at once."""
+    found = []
+
+    class Event:
+        def wait(self, seconds):
+            found.append(seconds)
+
+    monkeypatch.setattr(examination, "Event", Event)
+    return found
 
 
 def check(*args):
@@ -248,9 +260,9 @@ def a_worker(**columns):
     return row.uuid
 
 
-def test_claims_of_workers_that_are_gone(settings, monkeypatch):
+@pytest.mark.usefixtures("waits")
+def test_claims_of_workers_that_are_gone(settings):
     settings.DBQUEUE = {"WORKER_TIMEOUT": 10, "REAP_INTERVAL": 20}
-    monkeypatch.setattr(Event, "wait", lambda *_: None)
     claimed()
     held_by(a_worker())
     held_by(a_worker(beat_at=DbNow(plus=-11)))
@@ -263,8 +275,8 @@ def test_claims_of_workers_that_are_gone(settings, monkeypatch):
     assert found() == expected
 
 
-def test_a_beat_that_is_no_instant_makes_a_worker_a_silent_one(monkeypatch):
-    monkeypatch.setattr(Event, "wait", lambda *_: None)
+@pytest.mark.usefixtures("waits")
+def test_a_beat_that_is_no_instant_makes_a_worker_a_silent_one():
     key = held_by(a_worker())
     none = {"sqlite": "", "mysql": "0000-00-00 00:00:00", "postgresql": "-infinity"}
     with lax(), connection.cursor() as cursor:
@@ -285,11 +297,9 @@ def test_a_claim_that_passed_to_another_owner_is_not_the_same(before_the_second_
     assert check_integrity("default").findings == []
 
 
-def test_the_second_look_comes_after_a_reaper_had_time_to_come_by(settings, monkeypatch):
+def test_the_second_look_comes_after_a_reaper_had_time_to_come_by(settings, waits):
     broken("status = 77")
     settings.DBQUEUE = {"REAP_INTERVAL": 0.3}
-    waits = []
-    monkeypatch.setattr(Event, "wait", lambda self, seconds: waits.append(seconds))
     check_integrity("default")
     assert waits == [0.3]
 
