@@ -8,12 +8,9 @@ transaction.
 import logging
 import random
 from collections.abc import Sequence
-from copy import copy
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.core.exceptions import ValidationError
 from django.db import DEFAULT_DB_ALIAS, connections, transaction
 from django.db.models import F
 from django.db.utils import Error, IntegrityError
@@ -22,29 +19,20 @@ from django.utils.translation import gettext as _
 from ..dialects import dialect_of
 from ..fields import DbNow
 from ..guard import capture, clean
-from .models import ERROR_CHARS_MAX, Overlap, Schedule, Tick, as_utc, db_now
-from .planning import Plan, plan, whole
+from .models import ERROR_CHARS_MAX, Schedule, Tick, as_utc, db_now
+from .planning import plan, whole
 from .problems import problems_in_words, problems_of
-from .targets import TARGETS, State
+from .targets import TARGETS
+from .ticking import Turn, fire, known_ticks, note_last
 
 logger = logging.getLogger("django_dbqueue")
 
 BATCH = 100  # schedules in one transaction
 RETRY_SECONDS = 60  # until a schedule whose target is broken is tried again
-# The newest ticks of a schedule whose rows stay; up to so many more wait to be deleted.
-KEPT_TICKS = 50
 
 
 class ScheduleGone(Exception):
     """Somebody has deleted it meanwhile."""
-
-
-@dataclass(frozen=True)
-class Turn:
-    """What one schedule is to do now."""
-
-    schedule: Schedule
-    plan: Plan
 
 
 def due_in(using: str) -> float | None:
@@ -108,8 +96,8 @@ def _fire_together(turns: Sequence[Turn], using: str) -> bool:
     if not turns:
         return True
     with capture() as outcome, transaction.atomic(using=using):
-        known = _known(turns, using)
-        rows = [row for turn in turns for row in _fire(turn, known, using)]
+        known = known_ticks(turns, using)
+        rows = [row for turn in turns for row in fire(turn, known, using)]
         Tick.objects.using(using).bulk_create(rows)
     _raise_if_away(outcome.error, using)
     return outcome.error is None
@@ -118,7 +106,7 @@ def _fire_together(turns: Sequence[Turn], using: str) -> bool:
 def _fire_alone(turn: Turn, now: datetime, using: str) -> None:
     """What its target raises is recorded."""
     with capture() as outcome, transaction.atomic(using=using):
-        rows = _fire(turn, _known([turn], using), using)
+        rows = fire(turn, known_ticks([turn], using), using)
         Tick.objects.using(using).bulk_create(rows)
     _raise_if_away(outcome.error, using)
     if outcome.error is not None:
@@ -129,84 +117,6 @@ def _raise_if_away(error: Exception | None, using: str) -> None:
     """What is the database's fault is none of the schedule's."""
     if isinstance(error, Error) and dialect_of(connections[using]).error_kind(error):
         raise error
-
-
-def _known(turns: Sequence[Turn], using: str) -> set[tuple[int, datetime]]:
-    """The ticks among the due ones that have a row: the clock of the database was set back."""
-    due = {tick for turn in turns for tick in turn.plan.ticks}
-    due |= {turn.plan.dropped for turn in turns if turn.plan.dropped is not None}
-    rows = Tick.objects.using(using).filter(schedule__in=[turn.schedule.pk for turn in turns])
-    found = rows.filter(tick__gte=min(due), tick__lte=max(due)) if due else rows.none()
-    return {(key, as_utc(tick)) for key, tick in found.values_list("schedule_id", "tick")}
-
-
-def _fire(turn: Turn, known: set[tuple[int, datetime]], using: str) -> list[Tick]:
-    """Move it on, and enqueue its jobs; the rows to write, none where somebody else was faster."""
-    # A copy: what is undone with the transaction is not remembered either.
-    schedule, its = copy(turn.schedule), turn.plan
-    ticks = [tick for tick in its.ticks if (schedule.pk, tick) not in known]
-    dropped = None if (schedule.pk, its.dropped) in known else its.dropped
-    rows = Schedule.objects.using(using).filter(pk=schedule.pk, next_tick=schedule.next_tick)
-    steps = {"next_tick": its.next, "next_at": its.next, "error": ""}
-    number = len(ticks) + int(dropped is not None)
-    if not rows.update(**steps, count=F("count") + number):
-        return []
-    made = [] if dropped is None else [_missed(schedule, dropped, ticks)]
-    made += [_enqueue(schedule, tick, using) for tick in ticks]
-    if schedule.overlap != Overlap.ALLOW:
-        note_last(schedule, using)
-    if schedule.count % KEPT_TICKS + len(made) >= KEPT_TICKS:
-        _prune(schedule, using)
-    return made
-
-
-def _missed(schedule: Schedule, dropped: datetime, ticks: Sequence[datetime]) -> Tick:
-    until = f", and those up to {ticks[0]:%Y-%m-%d %H:%M:%S} UTC" if ticks else ", and all since"
-    return Tick(schedule=schedule, tick=dropped, note=f"missed: nobody looked in time{until}")
-
-
-def _enqueue(schedule: Schedule, tick: datetime, using: str) -> Tick:
-    """One job, unless the last one is in the way."""
-    row = Tick(schedule=schedule, tick=tick, kind=schedule.kind, target=schedule.target)
-    if schedule.overlap != Overlap.ALLOW and schedule.last_job:
-        row.note = _overlap(schedule, using)
-        if row.note and schedule.overlap == Overlap.SKIP:
-            return row
-    row.job = schedule.target_kind().enqueue(schedule, using)
-    schedule.last_kind, schedule.last_target = schedule.kind, schedule.target
-    schedule.last_job = row.job
-    return row
-
-
-def _overlap(schedule: Schedule, using: str) -> str:
-    """What became of the last job, if it has not ended; '' where it is in nobody's way."""
-    kind, target, job = TARGETS.get(schedule.last_kind), schedule.last_target, schedule.last_job
-    try:
-        state = kind.state(target, job, using) if kind else State.ENDED
-    except ValidationError:  # its table is gone, and with it the job
-        return ""
-    if kind is None or state is State.ENDED:
-        return ""
-    if schedule.overlap == Overlap.SKIP:
-        return f"skipped: job {job} of the last tick was {state.value}"
-    if state is State.WAITING and kind.cancel(target, job, using):
-        return f"job {job} of the last tick was still waiting, and was cancelled"
-    return f"job {job} of the last tick was running, and went on"
-
-
-def note_last(schedule: Schedule, using: str) -> None:
-    """What it enqueued last, for the next overlap."""
-    columns = ("last_kind", "last_target", "last_job")
-    values = {name: getattr(schedule, name) for name in columns}
-    Schedule.objects.using(using).filter(pk=schedule.pk).update(**values)
-
-
-def _prune(schedule: Schedule, using: str) -> None:
-    rows = Tick.objects.using(using).filter(schedule=schedule)
-    newest = rows.order_by("-tick").values_list("tick", flat=True)
-    last = newest[KEPT_TICKS - 1 : KEPT_TICKS].first()
-    if last is not None:
-        rows.filter(tick__lt=last).delete()
 
 
 def _record(schedule: Schedule, error: Exception, now: datetime, using: str) -> None:

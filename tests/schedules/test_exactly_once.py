@@ -12,7 +12,7 @@ import pytest
 from django.db import connection
 from django.db.utils import Error
 
-from django_dbqueue.schedules import firing
+from django_dbqueue.schedules import ticking
 from django_dbqueue.schedules.firing import run_due
 from django_dbqueue.schedules.models import Tick
 from django_dbqueue.testing import virtual_clock
@@ -91,7 +91,7 @@ def expected(zone, timing):
 
 
 def test_two_schedulers_that_are_killed_enqueue_each_tick_once(monkeypatch):
-    monkeypatch.setattr(firing, "KEPT_TICKS", 100_000)
+    monkeypatch.setattr(ticking, "KEPT_TICKS", 100_000)
     policy = {"missed": "all", "catch_up_within": 30 * 86400}
     with virtual_clock(START):
         wanted = {

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from django_dbqueue.schedules import firing
+from django_dbqueue.schedules import ticking
 from django_dbqueue.schedules.firing import run_due, run_now
 from django_dbqueue.schedules.models import Tick, as_utc
 from django_dbqueue.schedules.planning import CATCH_UP_MAX, LATE_SECONDS
@@ -83,7 +83,7 @@ def test_a_missed_tick_of_long_ago_is_the_latest_within_its_span(clock):
 
 
 def test_no_more_missed_ticks_are_made_up_for_than_the_limit(clock, monkeypatch):
-    monkeypatch.setattr(firing, "KEPT_TICKS", 10_000)
+    monkeypatch.setattr(ticking, "KEPT_TICKS", 10_000)
     schedule = scheduled(timing="every 1 min", missed="all", catch_up_within=30 * 86400)
     clock.move(86400)
     run_due()
@@ -94,7 +94,7 @@ def test_no_more_missed_ticks_are_made_up_for_than_the_limit(clock, monkeypatch)
 
 
 def test_the_rows_of_old_ticks_are_deleted(clock, monkeypatch):
-    monkeypatch.setattr(firing, "KEPT_TICKS", 5)
+    monkeypatch.setattr(ticking, "KEPT_TICKS", 5)
     schedule = scheduled(timing="every 1 min")
     for number in range(1, 24):
         clock.move(60)
