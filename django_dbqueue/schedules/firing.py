@@ -7,6 +7,7 @@ transaction.
 
 import logging
 import random
+from collections import defaultdict
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
@@ -16,7 +17,7 @@ from django.db.models import F
 from django.db.utils import Error, IntegrityError
 from django.utils.translation import gettext as _
 
-from ..dialects import dialect_of
+from ..dialects import ErrorKind, dialect_of
 from ..fields import DbNow
 from ..guard import capture, clean
 from .models import ERROR_CHARS_MAX, Schedule, Tick, as_utc, db_now
@@ -29,6 +30,8 @@ logger = logging.getLogger("django_dbqueue")
 
 BATCH = 100  # schedules in one transaction
 RETRY_SECONDS = 60  # until a schedule whose target is broken is tried again
+SOON_SECONDS = 5  # the same after an error that passes, such as a lock: before a tick is missed
+LOCK_WAITS_MAX = 2  # of one look at one target; each may take as long as a connection waits
 
 
 class ScheduleGone(Exception):
@@ -47,8 +50,8 @@ def run_due(using: str = DEFAULT_DB_ALIAS, *, is_careful: bool = False) -> int:
     """Enqueue what is due on a database, until nothing is; how many schedules were looked at.
 
     Workers do this by themselves. ``is_careful``: each in a transaction of its own, in any order,
-    since one of them may never return. ``Error`` where the database is away, or somebody holds a
-    lock: then nothing was lost, and the next look goes on.
+    since one of them may never return. ``Error`` where the database is away, or somebody has locked
+    a schedule itself: then nothing was lost, and the next look goes on.
     """
     count = 0
     while looked := look(using, is_careful=is_careful):
@@ -66,15 +69,16 @@ def look(using: str, *, is_careful: bool = False) -> int:
     # In the order of their keys: two that write the same rows wait for each other in one order.
     due = sorted(rows.order_by("next_at")[:BATCH], key=lambda one: one.pk)
     turns = [turn for one in due if (turn := _turn(one, now, using)) is not None]
-    if is_careful:
-        random.shuffle(turns)
-    else:
-        together = [one for one in turns if TARGETS[one.schedule.kind].rolls_back]
-        if _fire_together(together, using):
-            turns = [one for one in turns if not TARGETS[one.schedule.kind].rolls_back]
-    for turn in turns:
-        _fire_alone(turn, now, using)
+    shared = [] if is_careful else [one for one in turns if _may_share(one)]
+    if shared and _failure(shared, using) is None:
+        turns = [one for one in turns if not _may_share(one)]
+    _fire_each(turns, using)
     return len(due)
+
+
+def _may_share(turn: Turn) -> bool:
+    """One that failed at its last try may spoil the transaction of others again."""
+    return TARGETS[turn.schedule.kind].rolls_back and not turn.schedule.error
 
 
 def _turn(schedule: Schedule, now: datetime, using: str) -> Turn | None:
@@ -86,45 +90,67 @@ def _turn(schedule: Schedule, now: datetime, using: str) -> Turn | None:
         first = as_utc(schedule.next_tick)
         return Turn(schedule, plan(schedule.ticks(), first, now, missed, within))
     assert outcome.error is not None, "else it would have returned"
-    _record(schedule, outcome.error, now, using)
+    record(schedule, outcome.error, using)
     return None
 
 
-def _fire_together(turns: Sequence[Turn], using: str) -> bool:
-    """In one transaction, since commits are what takes the time; False, and nothing was done, where
-    one of them fails."""
-    if not turns:
-        return True
+def _fire_each(turns: list[Turn], using: str) -> None:
+    """In transactions of their own, in any order: none comes too late each time. A schedule whose
+    own row somebody has locked is left alone, and holds up no other."""
+    locked: dict[tuple[str, str], list[Exception]] = defaultdict(list)
+    held_up = None
+    random.shuffle(turns)
+    for turn in turns:
+        try:
+            _fire_alone(turn, locked, using)
+        except Error as error:
+            # With one writer at a time the lock is that of all rows.
+            is_row = not dialect_of(connections[using]).one_writer
+            if not is_row or _kind(error, using) is not ErrorKind.AGAIN:
+                raise
+            held_up = held_up or error
+    if held_up is not None:
+        raise held_up
+
+
+def _fire_alone(turn: Turn, locked: dict[tuple[str, str], list[Exception]], using: str) -> None:
+    """What its target raises is recorded. ``locked``: by target the errors of those that have
+    waited for a lock: it may be that of a whole table."""
+    waits = locked[turn.schedule.kind, turn.schedule.target]
+    error = waits[0] if len(waits) >= LOCK_WAITS_MAX else _failure([turn], using)
+    if error is None:
+        return
+    record(turn.schedule, error, using)
+    if _kind(error, using) is ErrorKind.AGAIN:
+        waits.append(error)
+
+
+def _failure(turns: Sequence[Turn], using: str) -> Exception | None:
+    """Do them in one transaction, since commits are what takes the time; why it failed, if it did:
+    then nothing was done. ``Error`` where that is their own database's fault."""
+    session, known = connections[using].connection, None
     with capture() as outcome, transaction.atomic(using=using):
         known = known_ticks(turns, using)
         rows = [row for turn in turns for row in fire(turn, known, using)]
         Tick.objects.using(using).bulk_create(rows)
-    _raise_if_away(outcome.error, using)
-    return outcome.error is None
+    # Of a lost one Django has made another by now; a target may have lost a connection of its own.
+    is_lost = connections[using].connection is not session
+    # Until ticks are known no target was asked: on SQLite, say, somebody else is writing.
+    if isinstance(outcome.error, Error) and (known is None or is_lost):
+        raise outcome.error
+    return outcome.error
 
 
-def _fire_alone(turn: Turn, now: datetime, using: str) -> None:
-    """What its target raises is recorded."""
-    with capture() as outcome, transaction.atomic(using=using):
-        rows = fire(turn, known_ticks([turn], using), using)
-        Tick.objects.using(using).bulk_create(rows)
-    _raise_if_away(outcome.error, using)
-    if outcome.error is not None:
-        _record(turn.schedule, outcome.error, now, using)
+def _kind(error: Exception, using: str) -> ErrorKind | None:
+    return dialect_of(connections[using]).error_kind(error) if isinstance(error, Error) else None
 
 
-def _raise_if_away(error: Exception | None, using: str) -> None:
-    """What is the database's fault is none of the schedule's."""
-    if isinstance(error, Error) and dialect_of(connections[using]).error_kind(error):
-        raise error
-
-
-def _record(schedule: Schedule, error: Exception, now: datetime, using: str) -> None:
+def record(schedule: Schedule, error: Exception, using: str) -> None:
     """It is tried again later, for the same tick; meanwhile it holds up nobody."""
     problem = problems_of(error)
+    pause = RETRY_SECONDS if _kind(error, using) is None else SOON_SECONDS
     rows = Schedule.objects.using(using).filter(pk=schedule.pk, next_tick=schedule.next_tick)
-    again = now + timedelta(seconds=RETRY_SECONDS)
-    changed = rows.update(next_at=again, error=clean(problem)[:ERROR_CHARS_MAX])
+    changed = rows.update(next_at=DbNow(plus=pause), error=clean(problem)[:ERROR_CHARS_MAX])
     if changed and not schedule.error:
         logger.warning("schedule %s: nothing enqueued: %s", schedule, problem)
 
