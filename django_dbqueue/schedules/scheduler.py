@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from django.db import router
@@ -33,6 +34,14 @@ PROCESS_NAME = "dbqueue-sched"  # in ps and top; at most 15 bytes
 LINGER_SECONDS, LIFE_SECONDS_MAX = 5.0, 60.0
 
 
+@dataclass(frozen=True)
+class Errand:
+    """What a forked process is to do."""
+
+    synchronises: bool = False
+    is_careful: bool = False
+
+
 class Scheduler:
     """A ``Writer`` of ``worker/background.py``: one for each database's agent."""
 
@@ -44,6 +53,7 @@ class Scheduler:
         self._is_synchronised = False
         self._is_careful = False
         self._pid = 0
+        self._errand = Errand()
 
     def due_in(self) -> float:
         return max(0.0, self._look_at - time.monotonic()) if self._is_used else UNFIT_SECONDS
@@ -58,14 +68,13 @@ class Scheduler:
             is_due = wait is not None and wait <= 0
             if not self._is_synchronised:
                 declared = Schedule.objects.using(self.alias).filter(is_declared=True)
-                is_due = is_due or bool(DECLARED) or declared.exists()
+                self._is_synchronised = not (DECLARED or declared.exists())
         except Error:
             # Where it is not migrated here, it is asked seldom.
             self._look_at = time.monotonic() + UNFIT_SECONDS
             raise
-        if is_due:
+        if is_due or not self._is_synchronised:
             self._fork()
-        self._is_synchronised = True
 
     def _is_enqueueing(self) -> bool:
         """Whether the process that enqueues is still there."""
@@ -75,22 +84,29 @@ class Scheduler:
         if not ended:
             return True
         self._pid, code = 0, os.waitstatus_to_exitcode(status)
-        self._is_careful = code == -signal.SIGALRM
-        if code:
+        self._is_careful = code not in {0, os.EX_TEMPFAIL}
+        if self._is_careful:
             message = "enqueueing what is due on %s ended with code %d, and is tried again"
             logger.warning(message, self.alias, code)
+        elif not code:
+            self._is_synchronised |= self._errand.synchronises
         return False
 
     def _fork(self) -> None:
+        """After one that came to a bad end the next one is careful, and does nothing else: a
+        declaration that hangs keeps nobody from the schedules that are there."""
+        careful = self._is_careful
+        self._errand = Errand(not (self._is_synchronised or careful), careful)
         close_before_fork()
         agent = os.getpid()
         self._pid = os.fork()
         if not self._pid:
-            leave(lambda: enqueue(self.alias, agent, not self._is_synchronised, self._is_careful))
+            leave(lambda: enqueue(self.alias, agent, self._errand))
 
 
-def enqueue(alias: str, agent: int, is_first: bool, is_careful: bool) -> int:
-    """What the forked process does, until nothing is due soon or its agent is gone."""
+def enqueue(alias: str, agent: int, errand: Errand) -> int:
+    """What the forked process does, until nothing is due soon or its agent is gone; its exit code:
+    ``EX_TEMPFAIL`` where the database has not let it do everything."""
     with suppress(OSError):
         Path("/proc/self/comm").write_text(PROCESS_NAME)
     forget_signals()
@@ -103,16 +119,32 @@ def enqueue(alias: str, agent: int, is_first: bool, is_careful: bool) -> int:
         # It ends even if what it calls hangs.
         signal.alarm(ENQUEUE_SECONDS_MAX)
         session.prepare()
-        if is_first:
-            synchronise(alias)
+        code = _begin(alias, errand, session)
         while os.getppid() == agent and time.monotonic() < started + LIFE_SECONDS_MAX:
             signal.alarm(ENQUEUE_SECONDS_MAX)
-            if look(alias, is_careful=is_careful):
+            if look(alias, is_careful=errand.is_careful):
                 continue
             wait = due_in(alias)
-            if wait is None or wait > LINGER_SECONDS:
+            if code or wait is None or wait > LINGER_SECONDS:
                 break
             rest.wait(min(LOOK_SECONDS, max(0.0, wait)))
     except Error as error:
-        logger.debug("what is due on %s is left for another time: %s", alias, error)
+        return _left(alias, error)
+    return code
+
+
+def _begin(alias: str, errand: Errand, session: Session) -> int:
+    """What is done once; where it fails, what is due is enqueued all the same."""
+    try:
+        if errand.synchronises:
+            synchronise(alias)
+    except Error as error:
+        session.recover(error)
+        session.prepare()
+        return _left(alias, error)
     return 0
+
+
+def _left(alias: str, error: Error) -> int:
+    logger.debug("what is due on %s is left for another time: %s", alias, error)
+    return os.EX_TEMPFAIL

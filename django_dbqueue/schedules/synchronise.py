@@ -4,9 +4,10 @@ import logging
 from typing import Any
 
 from django.apps import apps
-from django.db import router
+from django.db import connections, router
 from django.db.utils import Error
 
+from ..dialects import dialect_of
 from ..exceptions import shown
 from ..guard import capture
 from ..models import Job
@@ -29,12 +30,18 @@ def synchronise(using: str) -> None:
             row, alias = row_of(one)
             if alias == using:
                 _write(row, found.get(one.name), using)
-        if isinstance(outcome.error, Error):
-            raise outcome.error
-        if outcome.error is not None:
-            why = problems_of(outcome.error)
-            logger.error("schedule %s is not written: %s", one.name, why)
-    rows.filter(is_declared=True).exclude(name__in=names).delete()
+        _tell(f"schedule {one.name} is not written", outcome.error, using)
+    with capture() as outcome:  # rows of the project's may hold on to them
+        rows.filter(is_declared=True).exclude(name__in=names).delete()
+    _tell("schedules that are declared no more are not deleted", outcome.error, using)
+
+
+def _tell(what: str, error: Exception | None, using: str) -> None:
+    """Raises what another try may mend."""
+    if isinstance(error, Error) and dialect_of(connections[using]).error_kind(error):
+        raise error
+    if error is not None:
+        logger.error("%s: %s", what, problems_of(error))
 
 
 def _write(row: Schedule, stored: Schedule | None, using: str) -> None:

@@ -3,12 +3,14 @@
 from datetime import timedelta
 
 import pytest
+from django.db.models import ProtectedError, QuerySet
+from django.db.utils import DataError
 
-from django_dbqueue.schedules import schedule
+from django_dbqueue.dialects.types import RowsLocked
+from django_dbqueue.schedules import schedule, synchronise
 from django_dbqueue.schedules.checks import check_declared
 from django_dbqueue.schedules.declared import DECLARED
 from django_dbqueue.schedules.models import Schedule, as_utc
-from django_dbqueue.schedules.synchronise import synchronise
 from django_dbqueue.testing import virtual_clock
 from tests.kit.schedules import START, scheduled
 from tests.queueapp.models import Note
@@ -28,7 +30,7 @@ def synchronised(*calls, **columns):
     DECLARED.clear()
     for call in calls:
         schedule(*call, **{"time_zone": "UTC"} | columns)
-    synchronise("default")
+    synchronise.synchronise("default")
     return list(Schedule.objects.order_by("name"))
 
 
@@ -74,6 +76,42 @@ def test_one_that_is_wrong_is_logged_and_keeps_the_others_from_nothing(caplog):
     rows = synchronised(("bad", "often", Note), ("good", "0 3 * * *", Note))
     assert [row.name for row in rows] == ["good"]
     assert "schedule bad is not written: timing must be" in caplog.text
+
+
+def test_one_that_the_database_refuses_is_logged_and_keeps_the_others_from_nothing(
+    monkeypatch, caplog
+):
+    real = synchronise._write
+
+    def refuse(row, *rest):
+        if row.name == "bad":
+            raise DataError("out of range")
+        real(row, *rest)
+
+    monkeypatch.setattr(synchronise, "_write", refuse)
+    rows = synchronised(("bad", "0 3 * * *", Note), ("good", "0 3 * * *", Note))
+    assert [row.name for row in rows] == ["good"]
+    assert "schedule bad is not written: DataError: out of range" in caplog.text
+
+
+def test_one_that_a_row_of_the_projects_holds_on_to_stays_and_that_is_logged(monkeypatch, caplog):
+    def refuse(_):
+        raise ProtectedError("a row of the project's", set())
+
+    synchronised(("old", "0 3 * * *", Note))
+    monkeypatch.setattr(QuerySet, "delete", refuse)
+    rows = synchronised(("new", "0 3 * * *", Note))
+    assert [row.name for row in rows] == ["new", "old"]
+    assert "no more are not deleted: ProtectedError" in caplog.text
+
+
+def test_a_lock_is_told_to_the_caller_who_tries_again(monkeypatch):
+    def refuse(*_):
+        raise RowsLocked("not now")
+
+    monkeypatch.setattr(synchronise, "_write", refuse)
+    with pytest.raises(RowsLocked):
+        synchronised(("good", "0 3 * * *", Note))
 
 
 def test_one_of_another_database_is_left_to_that_one():

@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 from django.db import connection
+from django.db.utils import InterfaceError
 
+from django_dbqueue.dialects.types import RowsLocked
 from django_dbqueue.lifecycle.table import table_of
 from django_dbqueue.schedules import schedule, scheduler
 from django_dbqueue.schedules.declared import DECLARED
@@ -87,13 +89,57 @@ def test_an_agent_looks_about_once_a_second(monkeypatch):
     wait_until(lambda: not looks._is_enqueueing())
 
 
-def test_what_is_declared_is_written_when_a_worker_starts(looking):
+@pytest.fixture
+def declared():
+    """A declaration that is to be written."""
     before = DECLARED[:]
     schedule("declared", "0 3 * * *", Note)
-    try:
-        look_until(looking, Schedule.objects.filter(name="declared").exists)
-    finally:
-        DECLARED[:] = before
+    yield Schedule.objects.filter(name="declared")
+    DECLARED[:] = before
+
+
+def test_what_is_declared_is_written_when_a_worker_starts(looking, declared):
+    look_until(looking, declared.exists)
+
+
+@pytest.mark.parametrize("passes", [RowsLocked, InterfaceError])
+def test_what_a_lock_kept_from_being_declared_is_written_at_the_next_try(
+    looking, declared, monkeypatch, tmp_path, caplog, passes
+):
+    real, tries = scheduler.synchronise, tmp_path / "tries"
+
+    def fails_at_first(using):
+        if not tries.exists():
+            tries.touch()
+            raise passes("not now")
+        real(using)
+
+    monkeypatch.setattr(scheduler, "synchronise", fails_at_first)
+    fine = scheduled("fine", "every 1 s")
+    look_until(looking, declared.exists)
+    look_until(looking, lambda: again(fine).count > 0)
+    assert caplog.text == "", "it is nothing to worry about"
+
+
+def test_what_is_written_once_is_not_written_again(looking, declared, monkeypatch, tmp_path):
+    tries = tmp_path / "tries"
+
+    def note(using):
+        with tries.open("a") as log:
+            log.write("once ")
+
+    monkeypatch.setattr(scheduler, "synchronise", note)
+    fine = scheduled("fine", "every 1 s")
+    look_until(looking, lambda: again(fine).count > 1)
+    assert tries.read_text() == "once "
+
+
+def test_a_declaration_that_hangs_keeps_no_schedule_from_its_ticks(looking, declared, monkeypatch):
+    monkeypatch.setattr(scheduler, "ENQUEUE_SECONDS_MAX", 1)
+    monkeypatch.setattr(scheduler, "synchronise", lambda _: time.sleep(3600))
+    fine = scheduled("fine", "every 1 s")
+    look_until(looking, lambda: again(fine).count > 1)
+    assert not looking._is_synchronised
 
 
 def test_a_target_that_hangs_is_ended_and_holds_up_no_other_for_good(looking, monkeypatch):
