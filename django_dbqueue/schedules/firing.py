@@ -9,6 +9,7 @@ import logging
 import random
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -38,12 +39,30 @@ class ScheduleGone(Exception):
     """Somebody has deleted it meanwhile."""
 
 
-def due_in(using: str) -> float | None:
-    """Seconds until a schedule is to be looked at, 0 or less where one is due; None without any."""
+@dataclass(frozen=True)
+class First:
+    """When a schedule is to be looked at next, in seconds, 0 or less where one is due; and what the
+    clock of the database shows."""
+
+    wait: float
+    now: datetime
+
+
+def first_due(using: str) -> First | None:
+    """None without any that ticks."""
     rows: Any = Schedule.objects.using(using).filter(next_at__isnull=False).order_by("next_at")
     # As an instance: by its values it would be sorted as it is read, which no index serves.
     first = rows.annotate(now=DbNow()).only("next_at").first()
-    return None if first is None else (as_utc(first.next_at) - as_utc(first.now)).total_seconds()
+    if first is None:
+        return None
+    now = as_utc(first.now)
+    return First((as_utc(first.next_at) - now).total_seconds(), now)
+
+
+def due_in(using: str) -> float | None:
+    """Seconds until a schedule is to be looked at, 0 or less where one is due; None without any."""
+    first = first_due(using)
+    return None if first is None else first.wait
 
 
 def run_due(using: str = DEFAULT_DB_ALIAS, *, is_careful: bool = False) -> int:

@@ -10,6 +10,7 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from pathlib import Path
 
 from django.db import router
@@ -20,14 +21,16 @@ from ..worker.forked import leave
 from ..worker.session import Session, close_before_fork
 from ..worker.signalling import forget_signals
 from .declared import DECLARED
-from .firing import due_in, look
+from .firing import due_in, first_due, look
 from .models import Schedule
+from .replan import replan
 from .synchronise import synchronise
 
 logger = logging.getLogger("django_dbqueue")
 
 LOOK_SECONDS = 1.0  # between two looks
 UNFIT_SECONDS = 60.0  # until another look where our table is missing
+CLOCK_TOLERANCE = timedelta(seconds=5)  # by which a database's clock may go back
 ENQUEUE_SECONDS_MAX = 30  # whole ones; then the process that enqueues is ended
 PROCESS_NAME = "dbqueue-sched"  # in ps and top; at most 15 bytes
 # It stays where another schedule is due so soon, yet never for longer than that.
@@ -39,6 +42,7 @@ class Errand:
     """What a forked process is to do."""
 
     synchronises: bool = False
+    replans: bool = False
     is_careful: bool = False
 
 
@@ -51,6 +55,9 @@ class Scheduler:
         # Not all workers of a host at once.
         self._look_at = time.monotonic() + random.uniform(0, LOOK_SECONDS)
         self._is_synchronised = False
+        # Whether all ticks are planned by the database's clock as it is now, and what it showed.
+        self._is_planned = False
+        self._clock: datetime | None = None
         self._is_careful = False
         self._pid = 0
         self._errand = Errand()
@@ -64,17 +71,29 @@ class Scheduler:
         if self._is_enqueueing():
             return
         try:
-            wait = due_in(self.alias)
-            is_due = wait is not None and wait <= 0
-            if not self._is_synchronised:
-                declared = Schedule.objects.using(self.alias).filter(is_declared=True)
-                self._is_synchronised = not (DECLARED or declared.exists())
+            is_wanted = self._is_wanted()
         except Error:
             # Where it is not migrated here, it is asked seldom.
             self._look_at = time.monotonic() + UNFIT_SECONDS
             raise
-        if is_due or not self._is_synchronised:
+        if is_wanted:
             self._fork()
+
+    def _is_wanted(self) -> bool:
+        """Whether there is something to do for a forked process."""
+        first = first_due(self.alias)
+        if first is None:
+            self._is_planned = True
+        else:
+            # Another server, after a failover, or its clock was set.
+            is_back = self._clock is not None and first.now < self._clock - CLOCK_TOLERANCE
+            self._is_planned &= not is_back
+            self._clock = first.now
+        if not self._is_synchronised:
+            declared = Schedule.objects.using(self.alias).filter(is_declared=True)
+            self._is_synchronised = not (DECLARED or declared.exists())
+        is_due = first is not None and first.wait <= 0
+        return is_due or not (self._is_synchronised and self._is_planned)
 
     def _is_enqueueing(self) -> bool:
         """Whether the process that enqueues is still there."""
@@ -90,13 +109,15 @@ class Scheduler:
             logger.warning(message, self.alias, code)
         elif not code:
             self._is_synchronised |= self._errand.synchronises
+            self._is_planned |= self._errand.replans
         return False
 
     def _fork(self) -> None:
         """After one that came to a bad end the next one is careful, and does nothing else: a
         declaration that hangs keeps nobody from the schedules that are there."""
-        careful = self._is_careful
-        self._errand = Errand(not (self._is_synchronised or careful), careful)
+        self._errand = Errand(is_careful=True)
+        if not self._is_careful:
+            self._errand = Errand(not self._is_synchronised, not self._is_planned)
         close_before_fork()
         agent = os.getpid()
         self._pid = os.fork()
@@ -138,6 +159,8 @@ def _begin(alias: str, errand: Errand, session: Session) -> int:
     try:
         if errand.synchronises:
             synchronise(alias)
+        if errand.replans:
+            replan(alias)
     except Error as error:
         session.recover(error)
         session.prepare()

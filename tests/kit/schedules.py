@@ -1,12 +1,14 @@
 """Schedules for tests, and when they should tick, worked out without the code under test."""
 
 from collections import defaultdict
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
 
 from django_dbqueue.schedules.models import Schedule, Tick, as_utc
+from django_dbqueue.schedules.scheduler import Scheduler
+from tests.kit.waiting import wait_until
 from tests.queueapp.models import Note
 
 GRID = timedelta(minutes=15)
@@ -70,6 +72,16 @@ def notes_of(schedule: Schedule) -> list[str]:
     """What is said of its ticks, in their order; of those that were enqueued plainly, ''."""
     rows = Tick.objects.filter(schedule=schedule).order_by("tick")
     return list(rows.values_list("note", flat=True))
+
+
+def look_until(scheduler: Scheduler, condition: Callable[[], Any]) -> None:
+    """Have it look again and again."""
+
+    def look() -> Any:
+        scheduler.write()
+        return condition()
+
+    wait_until(look, every=0.1)
 
 
 class Greeter:

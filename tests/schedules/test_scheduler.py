@@ -19,7 +19,7 @@ from django_dbqueue.schedules.models import Schedule, Tick, as_utc
 from django_dbqueue.schedules.scheduler import Scheduler
 from tests.kit.agents import AgentHere
 from tests.kit.processes import QUICK, running
-from tests.kit.schedules import again, scheduled
+from tests.kit.schedules import again, look_until, scheduled
 from tests.kit.waiting import wait_until
 from tests.queueapp.models import Note
 
@@ -47,21 +47,14 @@ def looking(monkeypatch):
     wait_until(lambda: not here._is_enqueueing())
 
 
-def look_until(here, condition):
-    def look():
-        here.write()
-        return condition()
-
-    wait_until(look, every=0.1)
-
-
 def test_what_is_due_is_enqueued_by_a_process_of_its_own(looking):
     scheduled(timing="every 1 s")
     look_until(looking, Note.objects.exists)
 
 
 def test_where_nothing_is_due_a_look_is_one_statement(looking):
-    looking.write()
+    scheduled(timing="0 3 * * *")
+    look_until(looking, lambda: looking._is_planned)
     statements = []
 
     def note(execute, sql, *rest):

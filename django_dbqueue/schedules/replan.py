@@ -1,0 +1,32 @@
+"""Ticks that were planned by a clock that was ahead, once it is set back, or another server's."""
+
+from datetime import datetime, timedelta
+
+from django.db.models import F
+
+from ..guard import capture
+from .firing import RETRY_SECONDS, record
+from .models import Schedule, as_utc, db_now
+from .planning import following
+
+
+def replan(using: str) -> None:
+    """Bring forward what is planned later than its timing says. What has ticked by the wrong clock
+    does not tick again: it has its row."""
+    now = db_now(using)
+    for schedule in Schedule.objects.using(using).filter(next_tick__gt=now).order_by("pk"):
+        with capture() as outcome:
+            _bring_forward(schedule, now, using)
+        if outcome.error is not None:
+            record(schedule, outcome.error, using)
+    # Nobody puts off for longer what is tried again.
+    longest = now + timedelta(seconds=RETRY_SECONDS)
+    due = Schedule.objects.using(using).filter(next_tick__lte=now, next_at__gt=longest)
+    due.update(next_at=F("next_tick"))
+
+
+def _bring_forward(schedule: Schedule, now: datetime, using: str) -> None:
+    tick, planned = following(schedule.ticks(), now), schedule.next_tick
+    if tick is not None and planned is not None and tick < as_utc(planned):
+        same = Schedule.objects.using(using).filter(pk=schedule.pk, next_tick=planned)
+        same.update(next_tick=tick, next_at=tick)
