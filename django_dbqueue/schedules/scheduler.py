@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from django.db import router
+from django.db import connections, router
 from django.db.utils import Error
 
+from ..dialects import dialect_of
 from ..lifecycle.table import Table
 from ..worker.forked import leave
 from ..worker.session import Session, close_before_fork
@@ -72,9 +73,10 @@ class Scheduler:
             return
         try:
             is_wanted = self._is_wanted()
-        except Error:
+        except Error as error:
             # Where it is not migrated here, it is asked seldom.
-            self._look_at = time.monotonic() + UNFIT_SECONDS
+            if dialect_of(connections[self.alias]).error_kind(error) is None:
+                self._look_at = time.monotonic() + UNFIT_SECONDS
             raise
         if is_wanted:
             self._fork()

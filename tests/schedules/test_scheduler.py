@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from django.db import connection
-from django.db.utils import InterfaceError
+from django.db.utils import InterfaceError, ProgrammingError
 
 from django_dbqueue.dialects.types import RowsLocked
 from django_dbqueue.lifecycle.table import table_of
@@ -64,6 +64,23 @@ def test_where_nothing_is_due_a_look_is_one_statement(looking):
     with connection.execute_wrapper(note):
         looking.write()
     assert len(statements) == 1
+
+
+@pytest.mark.parametrize(
+    ("error", "seconds"),
+    [
+        (InterfaceError("connection already closed"), scheduler.LOOK_SECONDS),
+        (RowsLocked("lock timeout"), scheduler.LOOK_SECONDS),
+        (ProgrammingError("there is no such table"), scheduler.UNFIT_SECONDS),
+    ],
+)
+def test_what_passes_keeps_an_agent_from_no_second_look(looking, error, seconds):
+    def fail(*_):
+        raise error
+
+    with connection.execute_wrapper(fail), pytest.raises(type(error)):
+        looking.write()
+    assert seconds - 1 < looking.due_in() <= seconds
 
 
 def test_an_agent_looks_about_once_a_second(monkeypatch):
