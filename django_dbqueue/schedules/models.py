@@ -1,11 +1,12 @@
 """Schedules, and what became of each of their ticks."""
 
+from collections.abc import Collection
 from datetime import UTC, datetime
 from typing import Any, Self
 
 from django.conf import settings
 from django.core.validators import MaxValueValidator, MinValueValidator
-from django.db import connections, models, router
+from django.db import connections, models, router, transaction
 from django.utils import timezone
 from django.utils.text import format_lazy
 from django.utils.translation import gettext_lazy
@@ -21,13 +22,13 @@ from .timing import Timing, parse, zone_of
 
 CATCH_UP_SECONDS_MAX = 30 * 86400
 ERROR_CHARS_MAX = 500
-# What a person says of a schedule; the scheduler writes the other columns.
+# What a person says of a schedule, besides a pause; the scheduler writes the other columns.
 SAID = (
     *("name", "timing", "time_zone", "starts_at", "kind", "target", "arguments", "queue"),
-    *("priority", "missed", "catch_up_within", "overlap", "is_paused", "is_declared"),
+    *("priority", "missed", "catch_up_within", "overlap", "is_declared"),
 )
-OF_TIMING = ("timing", "time_zone", "starts_at", "is_paused")
-PLANNED = ("next_tick", "next_at", "error")
+OF_TIMING = ("timing", "time_zone", "starts_at")
+PLANNED = ("is_paused", "next_tick", "next_at", "error")
 
 
 class Overlap(models.TextChoices):
@@ -113,8 +114,9 @@ class Schedule(models.Model):
     last_target = models.CharField(max_length=200, blank=True, editable=False)
     last_job = models.CharField(max_length=64, blank=True, editable=False)
 
-    # Its timing as the row had it; None where it is new.
+    # Its timing, and whether it was paused, as the row had it; None where it is new.
     planned_for: tuple[Any, ...] | None = None
+    was_paused: bool | None = None
 
     class Meta:
         default_permissions = ("add", "change", "delete", "view", "pause", "run")
@@ -125,8 +127,11 @@ class Schedule(models.Model):
     @classmethod
     def from_db(cls, *args: Any, **kwargs: Any) -> Self:
         schedule = super().from_db(*args, **kwargs)
-        schedule.planned_for = schedule._timing_columns()
+        schedule._note_row()
         return schedule
+
+    def _note_row(self) -> None:
+        self.planned_for, self.was_paused = self._timing_columns(), self.__dict__.get("is_paused")
 
     def _timing_columns(self) -> tuple[Any, ...]:
         return tuple(self.__dict__.get(name) for name in OF_TIMING)
@@ -170,18 +175,34 @@ class Schedule(models.Model):
         """Write what a person may say; a changed timing is looked for from now on."""
         using = kwargs.get("using") or self.alias()
         self.queue = self.queue or None
-        columns: set[str] = set(SAID)
-        if self._state.adding or self._timing_columns() != self.planned_for:
-            self.plan(db_now(using))
-            columns |= set(PLANNED)
-        else:
+        with transaction.atomic(using=using):
+            columns = {*SAID, *self._planned(using)}
+            if not self._state.adding and kwargs.get("update_fields") is None:
+                kwargs["update_fields"] = columns
+            super().save(*args, **kwargs)
+        self._note_row()
+
+    def _planned(self, using: str) -> Collection[str]:
+        """Plan it if that has changed; the columns that are to be written then."""
+        is_new, is_paused = self._state.adding, self.__dict__.get("is_paused")
+        if not is_new and (is_paused, self._timing_columns()) == (
+            self.was_paused,
+            self.planned_for,
+        ):
             # Its target may have been mended: no later than at its tick.
             broken = type(self)._base_manager.using(using).filter(pk=self.pk).exclude(error="")
             broken.update(next_at=models.F("next_tick"), error="")
-        if not self._state.adding and kwargs.get("update_fields") is None:
-            kwargs["update_fields"] = columns
-        super().save(*args, **kwargs)
-        self.planned_for = self._timing_columns()
+            return ()
+        if not is_new and is_paused == self.was_paused:
+            self._read_pause(using)
+        self.plan(db_now(using))
+        return PLANNED
+
+    def _read_pause(self, using: str) -> None:
+        """As others have it by now, and keep it so until the transaction ends."""
+        rows = type(self)._base_manager.using(using).filter(pk=self.pk).select_for_update()
+        for is_paused in rows.values_list("is_paused", flat=True):
+            self.is_paused = self.was_paused = is_paused
 
     def plan(self, now: datetime) -> None:
         """From now on."""
@@ -191,12 +212,17 @@ class Schedule(models.Model):
 
     def pause(self) -> None:
         """No tick until it is resumed; those in between are not made up for."""
-        self.is_paused = True
-        self.save(using=self._state.db)
+        self._turn(is_paused=True)
 
     def resume(self) -> None:
-        self.is_paused = False
-        self.save(using=self._state.db)
+        self._turn(is_paused=False)
+
+    def _turn(self, *, is_paused: bool) -> None:
+        using = self.alias()
+        with transaction.atomic(using=using):
+            self._read_pause(using)
+            self.is_paused = is_paused
+            self.save(using=using)
 
 
 class Tick(models.Model):

@@ -51,7 +51,6 @@ def _write(row: Schedule, stored: Schedule | None, using: str) -> None:
         row.plan(db_now(using))
         Schedule.objects.using(using).bulk_create([row], ignore_conflicts=True)
         return
-    row.is_paused = stored.is_paused
     columns = [name for name in SAID if _value(row, name) != _value(stored, name)]
     for name in columns:
         setattr(stored, name, getattr(row, name))

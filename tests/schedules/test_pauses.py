@@ -1,0 +1,89 @@
+"""A pause and its end hold, whatever somebody else saves meanwhile."""
+
+from datetime import timedelta
+
+import pytest
+
+from django_dbqueue.schedules.firing import run_due
+from django_dbqueue.schedules.models import as_utc
+from django_dbqueue.testing import virtual_clock
+from tests.kit.schedules import START, again, scheduled
+from tests.queueapp.models import Note
+
+pytestmark = pytest.mark.usefixtures("db_rows")
+
+
+@pytest.fixture(autouse=True)
+def clock():
+    with virtual_clock(START) as clock:
+        yield clock
+
+
+def paused():
+    schedule = scheduled(timing="every 1 h")
+    schedule.pause()
+    return schedule
+
+
+def ticks_after_an_hour(clock):
+    clock.move(3600)
+    run_due()
+    return Note.objects.count()
+
+
+def test_a_save_of_what_was_read_before_a_pause_does_not_end_it(clock):
+    stale = again(scheduled(timing="every 1 h"))
+    again(stale).pause()
+    stale.arguments = {"text": "other"}
+    stale.save()
+    row = again(stale)
+    assert (row.is_paused, row.next_tick, row.arguments) == (True, None, {"text": "other"})
+    assert ticks_after_an_hour(clock) == 0
+
+
+def test_a_save_of_what_was_read_before_it_was_resumed_does_not_pause_it(clock):
+    stale = again(paused())
+    again(stale).resume()
+    stale.arguments = {"text": "other"}
+    stale.save()
+    assert not again(stale).is_paused
+    assert ticks_after_an_hour(clock) == 1
+
+
+def test_a_changed_timing_is_planned_as_others_have_paused_or_resumed_it(clock):
+    stale = again(scheduled(timing="every 1 h"))
+    again(stale).pause()
+    stale.timing = "every 30 min"
+    stale.save()
+    row = again(stale)
+    assert (row.is_paused, row.next_tick, row.timing) == (True, None, "every 30 min")
+    stale = again(stale)
+    again(stale).resume()
+    stale.timing = "every 1 h"
+    stale.save()
+    assert not again(stale).is_paused
+    assert as_utc(again(stale).next_tick) == START + timedelta(hours=1)
+
+
+def test_who_pauses_or_resumes_what_was_read_long_ago_has_it_so(clock):
+    schedule = paused()
+    long_paused, running = again(schedule), again(schedule)
+    running.resume()
+    long_paused.pause()
+    assert again(schedule).is_paused
+    running.resume()
+    assert as_utc(again(schedule).next_tick) == START + timedelta(hours=1)
+    clock.move(3600)
+    running.resume()
+    run_due()
+    assert Note.objects.count() == 1, "it was running, and is due as before"
+
+
+def test_a_pause_that_is_set_and_saved_is_one(clock):
+    schedule = again(scheduled(timing="every 1 h"))
+    schedule.is_paused = True
+    schedule.save()
+    assert again(schedule).next_tick is None
+    schedule.is_paused = False
+    schedule.save()
+    assert ticks_after_an_hour(clock) == 1
