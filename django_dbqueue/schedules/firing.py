@@ -17,13 +17,14 @@ from django.db import DEFAULT_DB_ALIAS, connections, transaction
 from django.db.models import F
 from django.db.utils import Error, IntegrityError
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from ..dialects import ErrorKind, dialect_of
 from ..fields import DbNow
 from ..guard import capture, clean
 from .models import ERROR_CHARS_MAX, Schedule, Tick, as_utc, db_now
 from .planning import plan, whole
-from .problems import problems_in_words, problems_of
+from .problems import problems_in_words, problems_of, wrong
 from .targets import TARGETS
 from .ticking import Turn, fire, known_ticks, note_last
 
@@ -32,6 +33,8 @@ logger = logging.getLogger("django_dbqueue")
 BATCH = 100  # schedules in one transaction
 RETRY_SECONDS = 60  # until a schedule whose target is broken is tried again
 SOON_SECONDS = 5  # the same after an error that passes, such as a lock: before a tick is missed
+PLANNED = {"next_at__isnull": False, "next_tick__isnull": False}
+UNREADABLE = gettext_lazy("next_tick cannot be read: pause the schedule, and resume it")
 LOCK_WAITS_MAX = 2  # of one look at one target; each may take as long as a connection waits
 
 
@@ -41,22 +44,25 @@ class ScheduleGone(Exception):
 
 @dataclass(frozen=True)
 class First:
-    """When a schedule is to be looked at next, in seconds, 0 or less where one is due; and what the
-    clock of the database shows."""
+    """The schedule that is to be looked at first, in how many seconds, 0 or less where it is due;
+    and what the clock of the database shows."""
 
+    key: int
     wait: float
     now: datetime
+    is_readable: bool  # whether its time is one: a hand may have written anything
 
 
 def first_due(using: str) -> First | None:
     """None without any that ticks."""
-    rows: Any = Schedule.objects.using(using).filter(next_at__isnull=False).order_by("next_at")
+    rows: Any = Schedule.objects.using(using).filter(**PLANNED).order_by("next_at")
     # As an instance: by its values it would be sorted as it is read, which no index serves.
     first = rows.annotate(now=DbNow()).only("next_at").first()
     if first is None:
         return None
-    now = as_utc(first.now)
-    return First((as_utc(first.next_at) - now).total_seconds(), now)
+    now, is_readable = as_utc(first.now), first.next_at is not None
+    wait = (as_utc(first.next_at) - now).total_seconds() if is_readable else 0.0
+    return First(first.pk, wait, now, is_readable)
 
 
 def due_in(using: str) -> float | None:
@@ -80,11 +86,13 @@ def run_due(using: str = DEFAULT_DB_ALIAS, *, is_careful: bool = False) -> int:
 
 def look(using: str, *, is_careful: bool = False) -> int:
     """Of what is due the first ``BATCH`` schedules; how many there were."""
-    wait = due_in(using)
-    if wait is None or wait > 0:
+    first, rows = first_due(using), Schedule.objects.using(using).filter(**PLANNED)
+    if first is None or first.wait > 0:
         return 0
+    if not first.is_readable:
+        rows.filter(pk=first.key).update(next_at=DbNow())
     now = db_now(using)
-    rows = Schedule.objects.using(using).filter(next_at__lte=now, next_tick__isnull=False)
+    rows = rows.filter(next_at__lte=now)
     # In the order of their keys: two that write the same rows wait for each other in one order.
     due = sorted(rows.order_by("next_at")[:BATCH], key=lambda one: one.pk)
     turns = [turn for one in due if (turn := _turn(one, now, using)) is not None]
@@ -102,8 +110,9 @@ def _may_share(turn: Turn) -> bool:
 
 def _turn(schedule: Schedule, now: datetime, using: str) -> Turn | None:
     """None, and the schedule says why, where it cannot be planned."""
-    assert schedule.next_tick is not None, "it is due"
     with capture() as outcome:
+        if schedule.next_tick is None:
+            raise wrong("next_tick", UNREADABLE)
         schedule.target_kind()
         missed, within = schedule.missed, schedule.catch_up_within
         first = as_utc(schedule.next_tick)
@@ -168,7 +177,9 @@ def record(schedule: Schedule, error: Exception, using: str) -> None:
     """It is tried again later, for the same tick; meanwhile it holds up nobody."""
     problem = problems_of(error)
     pause = RETRY_SECONDS if _kind(error, using) is None else SOON_SECONDS
-    rows = Schedule.objects.using(using).filter(pk=schedule.pk, next_tick=schedule.next_tick)
+    rows = Schedule.objects.using(using).filter(pk=schedule.pk, **PLANNED)
+    if schedule.next_tick is not None:
+        rows = rows.filter(next_tick=schedule.next_tick)
     changed = rows.update(next_at=DbNow(plus=pause), error=clean(problem)[:ERROR_CHARS_MAX])
     if changed and not schedule.error:
         logger.warning("schedule %s: nothing enqueued: %s", schedule, problem)

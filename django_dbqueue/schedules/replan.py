@@ -5,9 +5,10 @@ from datetime import datetime, timedelta
 from django.db.models import F
 
 from ..guard import capture
-from .firing import RETRY_SECONDS, record
+from .firing import RETRY_SECONDS, UNREADABLE, record
 from .models import Schedule, as_utc, db_now
 from .planning import following
+from .problems import wrong
 
 
 def replan(using: str) -> None:
@@ -26,7 +27,9 @@ def replan(using: str) -> None:
 
 
 def _bring_forward(schedule: Schedule, now: datetime, using: str) -> None:
-    tick, planned = following(schedule.ticks(), now), schedule.next_tick
-    if tick is not None and planned is not None and tick < as_utc(planned):
+    if schedule.next_tick is None:
+        raise wrong("next_tick", UNREADABLE)
+    tick, planned = following(schedule.ticks(), now), as_utc(schedule.next_tick)
+    if schedule.next_at is None or (tick is not None and tick < planned):
         same = Schedule.objects.using(using).filter(pk=schedule.pk, next_tick=planned)
         same.update(next_tick=tick, next_at=tick)

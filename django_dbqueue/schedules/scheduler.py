@@ -36,6 +36,7 @@ ENQUEUE_SECONDS_MAX = 30  # whole ones; then the process that enqueues is ended
 PROCESS_NAME = "dbqueue-sched"  # in ps and top; at most 15 bytes
 # It stays where another schedule is due so soon, yet never for longer than that.
 LINGER_SECONDS, LIFE_SECONDS_MAX = 5.0, 60.0
+REST_SECONDS_MIN = 0.05  # a time that a hand wrote may seem due to us, and not to the database
 
 
 @dataclass(frozen=True)
@@ -150,7 +151,7 @@ def enqueue(alias: str, agent: int, errand: Errand) -> int:
             wait = due_in(alias)
             if code or wait is None or wait > LINGER_SECONDS:
                 break
-            rest.wait(min(LOOK_SECONDS, max(0.0, wait)))
+            rest.wait(min(LOOK_SECONDS, max(REST_SECONDS_MIN, wait)))
     except Error as error:
         return _left(alias, error)
     return code
