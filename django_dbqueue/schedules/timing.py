@@ -197,7 +197,9 @@ def written(every: timedelta) -> str:
 
 def newest(timing: Timing, since: datetime, until: datetime, most: int) -> list[datetime]:
     """Of the ticks from ``since`` to ``until``, both included, the last ``most`` ones."""
-    if isinstance(timing, Interval):
+    if isinstance(timing, Interval) and since <= until:
+        # No more than there are: so many long intervals ago there was no year.
+        most = min(most, (until - since) // timing.every + 1)
         since = max(since, until - most * timing.every)
     ticks = takewhile(lambda tick: tick <= until, timing.after(since - SECOND))
     return list(deque((tick for tick in ticks if tick >= since), maxlen=most))

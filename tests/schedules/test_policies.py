@@ -7,7 +7,7 @@ import pytest
 from django_dbqueue.schedules import ticking
 from django_dbqueue.schedules.firing import run_due, run_now
 from django_dbqueue.schedules.models import Tick, as_utc
-from django_dbqueue.schedules.planning import CATCH_UP_MAX, LATE_SECONDS
+from django_dbqueue.schedules.planning import CATCH_UP_MAX, LATE_SECONDS, Missed
 from django_dbqueue.testing import virtual_clock
 from tests.kit.schedules import START, again, notes_of, scheduled, ticks_of
 from tests.queueapp.models import Note
@@ -45,6 +45,18 @@ def test_without_a_time_zone_it_is_the_projects(settings):
     with virtual_clock(START):
         schedule = scheduled("tokyo", "0 3 * * *", time_zone="")
     assert as_utc(schedule.next_tick) == START.replace(hour=18)
+
+
+@pytest.mark.parametrize("days", [739, 740, 3650])
+@pytest.mark.parametrize("missed", Missed.values)
+def test_the_longest_intervals_tick_too(clock, days, missed):
+    schedule = scheduled(timing=f"every {days} d", missed=missed)
+    tick = as_utc(schedule.next_tick)
+    clock.move((tick - START).total_seconds())
+    run_due()
+    assert ticks_of(schedule) == [tick]
+    assert again(schedule).error == ""
+    assert as_utc(again(schedule).next_tick) == tick + timedelta(days=days)
 
 
 def test_what_a_pass_is_late_for_is_not_missed(clock):
