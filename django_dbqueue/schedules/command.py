@@ -1,7 +1,7 @@
 """``manage.py dbqueue schedule``: list, add, pause, resume, run now and delete."""
 
 import json
-from argparse import ArgumentParser
+from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Callable
 from datetime import datetime
 from typing import Any
@@ -22,6 +22,7 @@ from .models import Overlap, Schedule, as_utc
 from .planning import Missed
 from .problems import problems_in_words
 from .synchronise import resolved
+from .timing import check_start
 
 
 class UnknownSchedule(Told):
@@ -65,7 +66,11 @@ ACTS = {
 
 
 def instant(text: str) -> datetime:
-    return as_utc(datetime.fromisoformat(text))
+    given = datetime.fromisoformat(text)
+    try:
+        return as_utc(check_start(given))
+    except ValidationError as error:
+        raise ArgumentTypeError(problems_in_words(error)) from None
 
 
 def run(options: dict[str, Any]) -> str:

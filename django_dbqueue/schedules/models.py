@@ -18,7 +18,7 @@ from ..texts.wording import number_later
 from .planning import CATCH_UP_MAX, Missed, following
 from .problems import wrong
 from .targets import TARGETS, Target
-from .timing import Timing, parse, zone_of
+from .timing import Timing, check_start, parse, zone_of
 
 CATCH_UP_SECONDS_MAX = 30 * 86400
 ERROR_CHARS_MAX = 500
@@ -156,7 +156,7 @@ class Schedule(models.Model):
         """All that is wrong, by field; also that the target is there and takes the arguments."""
         zone_of(self.zone)
         if self.starts_at is not None:
-            self.starts_at = self.starts_at.replace(microsecond=0)
+            self.starts_at = check_start(self.starts_at).replace(microsecond=0)
         self.ticks()
         if self.priority is not None and not 0 <= self.priority <= MAX_PRIORITY:
             text = gettext_lazy("priority must be between 0 and %(most)s, not %(given)s")

@@ -21,6 +21,8 @@ from .problems import wrong
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 INTERVAL_DAYS_MAX = 3650
+# Of a start: what is reckoned from it, in any time zone, is a date of Python's, too.
+START_YEAR_MIN, START_YEAR_MAX = 1900, 9900
 CRON_CHARS_MAX = 200
 CRON_FIELDS = 5
 HOURS = 24  # of a day, all of which an expression may name
@@ -183,6 +185,14 @@ def _interval(seconds: int) -> timedelta:
         text = gettext_lazy("timing: an interval is at least 1 s and at most %(days)s days")
         raise wrong("timing", text, days=INTERVAL_DAYS_MAX)
     return timedelta(seconds=seconds)
+
+
+def check_start(start: datetime) -> datetime:
+    if START_YEAR_MIN <= start.year <= START_YEAR_MAX:
+        return start
+    text = gettext_lazy("starts_at must be in the years %(least)s to %(most)s, not in %(given)s")
+    given = {"least": START_YEAR_MIN, "most": START_YEAR_MAX, "given": start.year}
+    raise wrong("starts_at", text, **given)
 
 
 def written(every: timedelta) -> str:

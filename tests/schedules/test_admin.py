@@ -77,6 +77,8 @@ def test_a_schedule_is_added_and_changed(people):
         ("priority", "-1", "between 0"),
         ("catch_up_within", "0", "greater than or equal to 1"),
         ("kind", "pigeon", "valid choice"),
+        ("starts_at", "0001-01-01 00:00:00", "years 1900 to 9900"),
+        ("starts_at", "9999-12-31 23:59:59", "years 1900 to 9900"),
     ],
 )
 def test_what_is_wrong_stands_next_to_its_field(browser, field, value, words):
@@ -85,6 +87,19 @@ def test_what_is_wrong_stands_next_to_its_field(browser, field, value, words):
     errors = response.context["adminform"].form.errors
     assert words in " ".join(errors[field])
     assert not Schedule.objects.exists()
+
+
+@pytest.mark.parametrize("zone", ["Pacific/Kiritimati", "Etc/GMT+12"])
+@pytest.mark.parametrize("timing", ["0 3 * * *", "*/5 * * * *", "every 3650 d"])
+def test_the_first_and_the_last_year_of_a_start_are_fine_in_any_zone(
+    browser, settings, zone, timing
+):
+    settings.TIME_ZONE = zone
+    for start in ("1900-01-01 00:00:00", "9900-12-31 23:59:59"):
+        given = FORM | {"name": start, "timing": timing, "time_zone": zone, "starts_at": start}
+        assert browser.post(f"{LIST}add/", given).status_code == 302
+        assert browser.get(page_of(Schedule.objects.get(name=start))).status_code == 200
+    assert browser.get(LIST).status_code == 200
 
 
 def test_who_may_not_add_a_job_may_not_have_it_added(people):

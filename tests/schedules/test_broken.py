@@ -1,7 +1,7 @@
 """What is wrong with a schedule is refused, or written down where it comes too late for that; no
 other schedule suffers from it."""
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from django.core.exceptions import ValidationError
@@ -142,6 +142,8 @@ def test_mending_a_schedule_has_it_tried_at_once(clock):
         ({"arguments": {"seconds": "soon"}}, "arguments", "seconds"),
         ({"arguments": {"action": "x" * 31}}, "arguments", "30 characters"),
         ({"queue": "x" * 201}, "queue", "200"),
+        ({"starts_at": datetime(9999, 12, 31, 23, tzinfo=UTC)}, "starts_at", "1900 to 9900"),
+        ({"starts_at": datetime(1, 1, 1, tzinfo=UTC)}, "starts_at", "1900 to 9900"),
         ({"priority": 2**32}, "priority", "4294967295"),
         ({"catch_up_within": 30 * 86400 + 1}, "catch_up_within", "2592000"),
         ({"missed": "some"}, "missed", "not a valid choice"),

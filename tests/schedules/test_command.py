@@ -51,6 +51,12 @@ def test_an_interval_begins_where_it_is_told_to(call):
     assert as_utc(Schedule.objects.get().next_tick) == START.replace(hour=23, minute=30)
 
 
+@pytest.mark.parametrize("start", ["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-12:00"])
+def test_a_start_of_a_year_that_no_clock_shows_is_refused(call, start):
+    with pytest.raises(CommandError, match="years 1900 to 9900"):
+        call("add", "x", "every 2 h", "queueapp.Note", "--starts-at", start)
+
+
 def test_a_schedule_is_paused_resumed_run_and_deleted(call):
     schedule = scheduled("nightly", "0 3 * * *")
     assert call("pause", "nightly") == "nightly is paused\n"

@@ -47,7 +47,7 @@ def test_without_a_time_zone_it_is_the_projects(settings):
     assert as_utc(schedule.next_tick) == START.replace(hour=18)
 
 
-@pytest.mark.parametrize("days", [739, 740, 3650])
+@pytest.mark.parametrize("days", [730, 750, 3650])
 @pytest.mark.parametrize("missed", Missed.values)
 def test_the_longest_intervals_tick_too(clock, days, missed):
     schedule = scheduled(timing=f"every {days} d", missed=missed)
