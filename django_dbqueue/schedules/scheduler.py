@@ -25,7 +25,7 @@ from .declared import DECLARED
 from .firing import due_in, first_due, look
 from .models import Schedule
 from .replan import replan
-from .synchronise import synchronise
+from .synchronise import is_outdated, synchronise
 
 logger = logging.getLogger("django_dbqueue")
 
@@ -41,8 +41,9 @@ REST_SECONDS_MIN = 0.05  # a time that a hand wrote may seem due to us, and not 
 
 @dataclass(frozen=True)
 class Errand:
-    """What a forked process is to do."""
+    """What a forked process is to do for a worker, by its process."""
 
+    worker: int
     synchronises: bool = False
     replans: bool = False
     is_careful: bool = False
@@ -62,7 +63,7 @@ class Scheduler:
         self._clock: datetime | None = None
         self._is_careful = False
         self._pid = 0
-        self._errand = Errand()
+        self._errand = Errand(os.getppid())
 
     def due_in(self) -> float:
         return max(0.0, self._look_at - time.monotonic()) if self._is_used else UNFIT_SECONDS
@@ -118,9 +119,10 @@ class Scheduler:
     def _fork(self) -> None:
         """After one that came to a bad end the next one is careful, and does nothing else: a
         declaration that hangs keeps nobody from the schedules that are there."""
-        self._errand = Errand(is_careful=True)
+        worker = os.getppid()
+        self._errand = Errand(worker, is_careful=True)
         if not self._is_careful:
-            self._errand = Errand(not self._is_synchronised, not self._is_planned)
+            self._errand = Errand(worker, not self._is_synchronised, not self._is_planned)
         close_before_fork()
         agent = os.getpid()
         self._pid = os.fork()
@@ -160,7 +162,7 @@ def enqueue(alias: str, agent: int, errand: Errand) -> int:
 def _begin(alias: str, errand: Errand, session: Session) -> int:
     """What is done once; where it fails, what is due is enqueued all the same."""
     try:
-        if errand.synchronises:
+        if errand.synchronises and not is_outdated(alias, errand.worker):
             synchronise(alias)
         if errand.replans:
             replan(alias)

@@ -1,16 +1,19 @@
 """Writes the schedules that are declared in code to the database, when a worker starts."""
 
 import logging
+import socket
 from typing import Any
 
 from django.apps import apps
 from django.db import connections, router
+from django.db.models import Subquery
 from django.db.utils import Error
 
 from ..dialects import dialect_of
 from ..exceptions import shown
+from ..fields import DbNow
 from ..guard import capture
-from ..models import Job
+from ..models import Job, Worker
 from .declared import DECLARED, Declared, timing_text
 from .models import SAID, Schedule, as_utc, db_now
 from .problems import problems_of
@@ -18,6 +21,17 @@ from .problems import problems_of
 logger = logging.getLogger("django_dbqueue")
 
 INSTANTS = ("starts_at",)
+FRESH_SECONDS = 10  # after its start, in which a worker writes what it declares in any case
+
+
+def is_outdated(using: str, pid: int) -> bool:
+    """Whether a worker that started later than this host's with that process lives: what that one
+    declares holds, also where an agent of the older one is replaced."""
+    living = Worker.objects.using(using).filter(stopped_at=None)
+    ours = living.filter(host=socket.gethostname(), pid=pid).order_by("-started_at")
+    starts = ours.filter(started_at__lt=DbNow(plus=-FRESH_SECONDS)).values("started_at")
+    later = living.filter(started_at__gt=Subquery(starts[:1]), started_at__lte=DbNow())
+    return later.exists()
 
 
 def synchronise(using: str) -> None:

@@ -1,6 +1,8 @@
 """Who looks: the workers' agents, and the process that each forks for what is due."""
 
+import os
 import signal
+import socket
 import time
 from collections import defaultdict
 from contextlib import ExitStack
@@ -12,12 +14,15 @@ from django.db import connection
 from django.db.utils import InterfaceError, ProgrammingError
 
 from django_dbqueue.dialects.types import RowsLocked
+from django_dbqueue.fields import DbNow
 from django_dbqueue.lifecycle.table import table_of
+from django_dbqueue.models import Worker
 from django_dbqueue.schedules import schedule, scheduler
 from django_dbqueue.schedules.declared import DECLARED
 from django_dbqueue.schedules.models import Schedule, Tick, as_utc
 from django_dbqueue.schedules.scheduler import Scheduler
 from tests.kit.agents import AgentHere
+from tests.kit.overview import a_worker
 from tests.kit.processes import QUICK, running
 from tests.kit.schedules import again, look_until, scheduled
 from tests.kit.waiting import wait_until
@@ -142,6 +147,40 @@ def test_what_is_written_once_is_not_written_again(looking, declared, monkeypatc
     fine = scheduled("fine", "every 1 s")
     look_until(looking, lambda: again(fine).count > 1)
     assert tries.read_text() == "once "
+
+
+def an_older_and_a_newer_worker(seconds=60):
+    """The parent of this process, as long ago, and one that started later elsewhere."""
+    a_worker(host=socket.gethostname(), pid=os.getppid(), started_at=DbNow(plus=-seconds))
+    return a_worker(started_at=DbNow(plus=-seconds / 2))
+
+
+def test_an_agent_that_is_replaced_leaves_what_a_newer_worker_declares(looking, declared):
+    an_older_and_a_newer_worker()
+    newer = scheduled("of newer code")
+    Schedule.objects.update(is_declared=True)
+    look_until(looking, lambda: looking._is_synchronised)
+    assert list(Schedule.objects.all()) == [newer]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"stopped_at": DbNow()},
+        {"started_at": DbNow(plus=-90)},
+        {"started_at": DbNow(plus=3600)},
+    ],
+    ids=["stopped", "older", "of a clock that was ahead"],
+)
+def test_a_worker_is_outdated_by_none_but_a_newer_one_that_lives(looking, declared, change):
+    newer = an_older_and_a_newer_worker()
+    Worker.objects.filter(pk=newer.pk).update(**change)
+    look_until(looking, declared.exists)
+
+
+def test_a_worker_that_has_just_started_writes_what_it_declares(looking, declared):
+    an_older_and_a_newer_worker(seconds=2)
+    look_until(looking, declared.exists)
 
 
 def test_a_declaration_that_hangs_keeps_no_schedule_from_its_ticks(looking, declared, monkeypatch):
