@@ -1,6 +1,7 @@
 """Where a lock, or a database that is away, is in the way of one schedule, the others go on."""
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.db import connection, connections
@@ -114,7 +115,7 @@ def test_what_was_broken_spoils_no_transaction_of_others_again(clock, asked):
 
 
 def test_a_backend_that_is_away_holds_up_no_other_task(clock):
-    task = {"timing": "every 1 h", "kind": "task", "arguments": {}}
+    task: dict[str, Any] = {"timing": "every 1 h", "kind": "task", "arguments": {}}
     broken = scheduled("a", target=f"{__name__}.away", **task)
     whole = scheduled("b", target="tests.kit.schedules.greeter", **task)
     clock.move(HOUR)

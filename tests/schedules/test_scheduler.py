@@ -21,6 +21,7 @@ from django_dbqueue.schedules import schedule, scheduler
 from django_dbqueue.schedules.declared import DECLARED
 from django_dbqueue.schedules.models import Schedule, Tick, as_utc
 from django_dbqueue.schedules.scheduler import Scheduler
+from django_dbqueue.schedules.synchronise import synchronise
 from tests.kit.agents import AgentHere
 from tests.kit.overview import a_worker
 from tests.kit.processes import QUICK, running
@@ -121,7 +122,7 @@ def test_what_is_declared_is_written_when_a_worker_starts(looking, declared):
 def test_what_a_lock_kept_from_being_declared_is_written_at_the_next_try(
     looking, declared, monkeypatch, tmp_path, caplog, passes
 ):
-    real, tries = scheduler.synchronise, tmp_path / "tries"
+    real, tries = synchronise, tmp_path / "tries"
 
     def fails_at_first(using):
         if not tries.exists():
