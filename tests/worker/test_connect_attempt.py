@@ -1,5 +1,6 @@
 """A connect on a thread of its own: what becomes of it where the server falls silent."""
 
+import _thread
 import threading
 from contextvars import ContextVar
 from pathlib import Path
@@ -104,7 +105,7 @@ def begin_in_vain(*_):
 
 @pytest.mark.parametrize("begin", [refuse, begin_in_vain])
 def test_where_no_thread_is_to_be_had_the_caller_connects(server, monkeypatch, begin):
-    monkeypatch.setattr(connect_attempt._thread, "start_new_thread", begin)
+    monkeypatch.setattr(_thread, "start_new_thread", begin)
     monkeypatch.setattr(connect_attempt, "BEGIN_SECONDS_MAX", 0.1)
     server.answers.set()
     for _ in range(connect_attempt.LEFT_ALONE_MAX + 1):
@@ -116,7 +117,7 @@ def test_a_thread_that_begins_when_the_caller_has_connected_does_nothing(server,
     monkeypatch.setattr(connect_attempt, "BEGIN_SECONDS_MAX", 0.1)
     server.answers.set()
     with monkeypatch.context() as patched:
-        patched.setattr(connect_attempt._thread, "start_new_thread", lambda *run: begun.append(run))
+        patched.setattr(_thread, "start_new_thread", lambda *run: begun.append(run))
         assert ConnectAttempt(server.connect, Silence()).result() is server
     server.asked.clear()
     [(run, given)] = begun
