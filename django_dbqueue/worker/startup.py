@@ -6,7 +6,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 
 from django.db import connections, transaction
 from django.db.utils import Error
@@ -136,12 +136,21 @@ def _waiting_for_no_silent(aliases: Iterable[str]) -> Iterator[None]:
     signal to stop. A handler is called when the statement is over, so it cannot end it itself."""
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
-    watch = threading.Thread(target=_end_silence, args=[reader], name="silence", daemon=True)
+    is_over = threading.Event()
+    given = reader, is_over
+    watch = threading.Thread(target=_end_silence, args=given, name="silence", daemon=True)
+
+    def end() -> None:
+        is_over.set()
+        with suppress(BlockingIOError):  # it is awake
+            os.write(writer, b"\0")
+        watch.join()  # the supervisor forks
+
     with ExitStack() as stack:
         stack.callback(os.close, reader)
-        watch.start()
-        stack.callback(watch.join)  # the supervisor forks
         stack.callback(os.close, writer)
+        watch.start()
+        stack.callback(end)
         if threading.current_thread() is threading.main_thread():
             before = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
             stack.callback(signal.set_wakeup_fd, before)
@@ -150,14 +159,12 @@ def _waiting_for_no_silent(aliases: Iterable[str]) -> Iterator[None]:
         yield
 
 
-def _end_silence(pipe: int) -> None:
-    """Until nobody can write to the pipe any more."""
+def _end_silence(signals: int, is_over: threading.Event) -> None:
+    """``signals``: a pipe of their numbers."""
     longest = SILENCE_SECONDS_MAX
-    while True:
-        if wait_readable([pipe], SILENCE_LOOK_SECONDS):
-            numbers = os.read(pipe, 4096)
-            if not numbers:
-                return
+    while not is_over.is_set():
+        if wait_readable([signals], SILENCE_LOOK_SECONDS):
+            numbers = os.read(signals, 4096)
             if not set(STOPPING).isdisjoint(numbers):
                 longest = SILENCE_LOOK_SECONDS
         STATEMENT_WATCHDOG.end_waits(longest)

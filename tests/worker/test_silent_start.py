@@ -1,5 +1,6 @@
 """A worker that starts as its database falls silent: it starts later, or stops if it is told to."""
 
+import os
 import signal
 import threading
 
@@ -17,10 +18,8 @@ from tests.kit.silent_server import DeafLater, proxied
 from tests.kit.waiting import wait_until
 from tests.queueapp.models import Note
 
-pytestmark = [
-    pytest.mark.usefixtures("db_rows"),
-    pytest.mark.skipif(connection.vendor == "sqlite", reason="it is a file"),
-]
+pytestmark = pytest.mark.usefixtures("db_rows")
+needs_a_server = pytest.mark.skipif(connection.vendor == "sqlite", reason="it is a file")
 
 
 @pytest.fixture
@@ -40,6 +39,7 @@ def is_silent(silent):
     return any(link.is_deaf for link in silent.proxy.links)
 
 
+@needs_a_server
 @pytest.mark.parametrize("requests", [3, 5, 7])
 def test_a_worker_that_starts_at_a_silent_database_can_be_told_to_stop(falls_silent, requests):
     silent = falls_silent(requests)
@@ -50,6 +50,7 @@ def test_a_worker_that_starts_at_a_silent_database_can_be_told_to_stop(falls_sil
     assert "starts" not in process.stderr
 
 
+@needs_a_server
 @pytest.mark.parametrize("requests", [3, 5, 9])
 def test_it_asks_again_and_starts(falls_silent, requests, monkeypatch, caplog):
     silent = falls_silent(requests)
@@ -68,3 +69,20 @@ def test_it_asks_again_and_starts(falls_silent, requests, monkeypatch, caplog):
     assert begun.result() == (0, None)
     assert "silent does not answer: reconnecting" in caplog.text
     assert "silence" not in {thread.name for thread in threading.enumerate()}
+
+
+def test_it_waits_for_no_process_that_the_project_has_forked_meanwhile():
+    """As a manager of multiprocessing does in a module of the project."""
+    forked = []
+
+    def prepare(_):
+        forked.append(os.fork())
+        if not forked[-1]:
+            signal.pause()
+
+    begin = Startup(Options(served=(Served(Note, "default"),)), prepare)
+    try:
+        assert start(begin.run_once).result(seconds=20) == 0
+    finally:
+        os.kill(forked[0], signal.SIGKILL)
+        os.waitpid(forked[0], 0)
