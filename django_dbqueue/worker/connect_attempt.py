@@ -6,6 +6,7 @@ silent.
 """
 
 import _thread
+import os
 import threading
 from collections.abc import Callable
 from contextvars import copy_context
@@ -17,6 +18,7 @@ from ..guard import capture_all, raised
 LEFT_ALONE_MAX = 20  # threads of a process; each keeps a socket, and a session of the server
 BEGIN_SECONDS_MAX = 1.0  # until a thread has begun
 _left_alone: "list[ConnectAttempt]" = []
+os.register_at_fork(after_in_child=_left_alone.clear)  # their threads are not there
 
 
 class ConnectAttempt:

@@ -1,6 +1,7 @@
 """A connect on a thread of its own: what becomes of it where the server falls silent."""
 
 import _thread
+import os
 import threading
 from contextvars import ContextVar
 from pathlib import Path
@@ -123,3 +124,12 @@ def test_a_thread_that_begins_when_the_caller_has_connected_does_nothing(server,
     [(run, given)] = begun
     run(*given)
     assert not server.asked.is_set()
+
+
+def test_a_forked_process_has_none_of_those_that_were_left_alone(server):
+    given_up(server)
+    assert connect_attempt._left_alone
+    child = os.fork()
+    if not child:
+        os._exit(len(connect_attempt._left_alone))
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
