@@ -146,12 +146,16 @@ class Heartbeat:
         if not is_sure and dialect_of(connections[self.alias]).catch_up():
             self._beat(state, is_sure=True)
             return
+        started_at = None
         if self.has_begun:
             logger.warning("this worker was taken for dead; its claims may be others' by now")
             self._turn_epoch()
+            started_at = rows.values_list("started_at", flat=True).first()
             rows.delete()
         worker = Worker(uuid=self.uuid, host=socket.gethostname(), pid=self.pid, **state)
         worker.serves, worker.name = list(self.serves), self.name
+        if started_at is not None:
+            worker.started_at = started_at
         worker.code_version = code_version()
         worker.save(using=self.alias, force_insert=True)
         self.has_begun = True

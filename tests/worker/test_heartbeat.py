@@ -160,3 +160,13 @@ def test_what_was_claimed_before_a_long_gap_may_be_others_by_now(clock):
     clock.now += TIMEOUT / 2 + 1
     assert beats.beat({})
     assert beats.last.epoch != before
+
+
+def test_a_worker_that_was_taken_for_dead_began_when_it_did():
+    beats = beats_of_nobody()
+    assert beats.beat({})
+    rows = Worker.objects.filter(pk=beats.uuid)
+    rows.update(started_at=DbNow(plus=-3600), stopped_at=DbNow())
+    before = rows.get().started_at
+    assert beats.beat({})
+    assert (rows.get().started_at, rows.get().stopped_at) == (before, None)
