@@ -35,7 +35,8 @@ RETRY_SECONDS = 60  # until a schedule whose target is broken is tried again
 SOON_SECONDS = 5  # the same after an error that passes, such as a lock: before a tick is missed
 PLANNED = {"next_at__isnull": False, "next_tick__isnull": False}
 UNREADABLE = gettext_lazy("next_tick cannot be read: pause the schedule, and resume it")
-LOCK_WAITS_MAX = 2  # of one look at one target; each may take as long as a connection waits
+# Of one look, at one target, and at rows of schedules; each may take as long as a connection waits.
+LOCK_WAITS_MAX = 2
 
 
 class ScheduleGone(Exception):
@@ -126,7 +127,7 @@ def _fire_each(turns: list[Turn], using: str) -> None:
     """In transactions of their own, in any order: none comes too late each time. A schedule whose
     own row somebody has locked is left alone, and holds up no other."""
     locked: dict[tuple[str, str], list[Exception]] = defaultdict(list)
-    held_up = None
+    held_up: list[Error] = []
     random.shuffle(turns)
     for turn in turns:
         try:
@@ -136,9 +137,11 @@ def _fire_each(turns: list[Turn], using: str) -> None:
             is_row = not dialect_of(connections[using]).one_writer
             if not is_row or _kind(error, using) is not ErrorKind.AGAIN:
                 raise
-            held_up = held_up or error
-    if held_up is not None:
-        raise held_up
+            held_up.append(error)
+            if len(held_up) >= LOCK_WAITS_MAX:
+                break
+    if held_up:
+        raise held_up[0]
 
 
 def _fire_alone(turn: Turn, locked: dict[tuple[str, str], list[Exception]], using: str) -> None:

@@ -36,6 +36,7 @@ ENQUEUE_SECONDS_MAX = 30  # whole ones; then the process that enqueues is ended
 PROCESS_NAME = "dbqueue-sched"  # in ps and top; at most 15 bytes
 # It stays where another schedule is due so soon, yet never for longer than that.
 LINGER_SECONDS, LIFE_SECONDS_MAX = 5.0, 60.0
+LEFT_OUT = "what is declared may not be written to %s before a worker starts again: %s"
 REST_SECONDS_MIN = 0.05  # a time that a hand wrote may seem due to us, and not to the database
 
 
@@ -107,11 +108,11 @@ class Scheduler:
         if not ended:
             return True
         self._pid, code = 0, os.waitstatus_to_exitcode(status)
-        self._is_careful = code not in {0, os.EX_TEMPFAIL}
+        self._is_careful = code not in {0, os.EX_TEMPFAIL, os.EX_UNAVAILABLE}
         if self._is_careful:
             message = "enqueueing what is due on %s ended with code %d, and is tried again"
             logger.warning(message, self.alias, code)
-        elif not code:
+        elif code != os.EX_TEMPFAIL:
             self._is_synchronised |= self._errand.synchronises
             self._is_planned |= self._errand.replans
         return False
@@ -132,7 +133,8 @@ class Scheduler:
 
 def enqueue(alias: str, agent: int, errand: Errand) -> int:
     """What the forked process does, until nothing is due soon or its agent is gone; its exit code:
-    ``EX_TEMPFAIL`` where the database has not let it do everything."""
+    ``EX_TEMPFAIL`` where the database has not let it do everything, and ``EX_UNAVAILABLE`` where no
+    other try will help."""
     with suppress(OSError):
         Path("/proc/self/comm").write_text(PROCESS_NAME)
     forget_signals()
@@ -169,6 +171,9 @@ def _begin(alias: str, errand: Errand, session: Session) -> int:
     except Error as error:
         session.recover(error)
         session.prepare()
+        if dialect_of(connections[alias]).error_kind(error) is None:
+            logger.warning(LEFT_OUT, alias, str(error).strip())
+            return os.EX_UNAVAILABLE
         return _left(alias, error)
     return 0
 

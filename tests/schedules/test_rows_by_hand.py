@@ -108,3 +108,13 @@ def test_a_forked_process_rests_where_it_alone_takes_something_for_due(monkeypat
     here._fork()
     wait_until(lambda: not here._is_enqueueing())
     assert 1 < len(looks.read_text()) < 20
+
+
+@pytest.mark.skipif(connection.vendor != "sqlite", reason="its columns hold words")
+@pytest.mark.parametrize("words", ["2031-01-15 13:00:00", "2031-01-15T13:00:00.000000"])
+def test_a_next_tick_in_other_words_is_the_same_tick(clock, words):
+    schedule = scheduled(timing="every 1 h")
+    write(schedule, "next_tick", words)
+    clock.move(HOUR)
+    assert run_due() == 2  # at the first look it is written as we write it
+    assert ticks_of(schedule) == [START + timedelta(hours=1)]

@@ -184,6 +184,16 @@ def test_a_worker_that_has_just_started_writes_what_it_declares(looking, declare
     look_until(looking, declared.exists)
 
 
+def test_what_no_other_try_will_help_is_told_once(looking, declared, monkeypatch, caplog):
+    def refuse(_):
+        raise ProgrammingError("permission denied")
+
+    monkeypatch.setattr(scheduler, "synchronise", refuse)
+    fine = scheduled("fine", "every 1 s")
+    look_until(looking, lambda: looking._is_synchronised and again(fine).count > 1)
+    assert not declared.exists()
+
+
 def test_a_declaration_that_hangs_keeps_no_schedule_from_its_ticks(looking, declared, monkeypatch):
     monkeypatch.setattr(scheduler, "ENQUEUE_SECONDS_MAX", 1)
     monkeypatch.setattr(scheduler, "synchronise", lambda _: time.sleep(3600))
