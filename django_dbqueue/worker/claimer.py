@@ -154,7 +154,7 @@ class Claimer:
     def claim(self) -> float:
         """From the queue whose turn it is; seconds until another claim."""
         # Only a look that began when nothing was under way proves that there is no more.
-        if self.buffer.under_way or self.unwritten() or self.suspects:
+        if self.buffer.under_way or self.unwritten() or self.suspects or self.reconciler.put_off:
             self._quiet_since = float("inf")
         elif self._quiet_since == float("inf") and not self.scheduler.knows_some:
             self._quiet_since = time.monotonic()

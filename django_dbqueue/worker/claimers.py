@@ -71,8 +71,9 @@ class Claimers:
         return any(claimer.buffer.under_way for claimer in self.all)
 
     @property
-    def have_suspects(self) -> bool:
-        return any(claimer.suspects for claimer in self.all)
+    def are_waiting(self) -> bool:
+        """Whether claimed jobs wait for a sacrificial child, or for a lock, to be given back."""
+        return any(claimer.suspects or claimer.reconciler.put_off for claimer in self.all)
 
     @property
     def left(self) -> float:

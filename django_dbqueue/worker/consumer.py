@@ -221,7 +221,7 @@ class Consumer:
             return True
         # Whether there is nothing left to do, as far as the claims tell.
         claimers, empty_seconds = self.claimers, self.options.stop_when_empty
-        if claimers.have_suspects or self.finisher.pending or claimers.are_busy:
+        if claimers.are_waiting or self.finisher.pending or claimers.are_busy:
             return False
         if claimers.left == 0:
             exit_status = ExitStatus.ENOUGH

@@ -17,6 +17,8 @@ logger = logging.getLogger("django_dbqueue")
 
 COMPARE_SECONDS = 60.0  # between two comparisons, where there were claims meanwhile
 IN_HAND_RETRY_SECONDS = 0.1  # what is in hand could not be told just now
+# Until what was locked is given back again: before the end of its claim, at which it is charged.
+PUT_OFF_SECONDS = 1.0
 
 # By owner and key, what a child knows that it has claimed; None = it moved too fast to tell.
 InHand = Callable[[], "set[tuple[str, Any]] | None"]
@@ -42,6 +44,8 @@ class Reconciler:
         # By database and label: all tables from which it has claimed, and when to compare.
         self._claimed_from: dict[tuple[str, str], Table] = {}
         self._due: dict[tuple[str, str], tuple[Table, float]] = {}
+        # Tables of which something waits to be given back until a lock has ended.
+        self.put_off: set[tuple[str, str]] = set()
 
     def claiming(self, table: Table, owner: str) -> None:
         """Unsure until its answer is there; and its table is compared in a while."""
@@ -80,7 +84,11 @@ class Reconciler:
         if ails_all(table, error):
             raise error
         logger.debug("%s: what is to be given back waits: %s", table.label, error)
-        self._due[table.place] = table, time.monotonic() + LOCKED_SECONDS
+        pause = LOCKED_SECONDS
+        if table.dialect.error_kind(error) is ErrorKind.AGAIN:
+            self.put_off.add(table.place)
+            pause = PUT_OFF_SECONDS
+        self._due[table.place] = table, time.monotonic() + pause
 
     def turn(self) -> None:
         """Compare the tables that are due."""
@@ -90,6 +98,7 @@ class Reconciler:
                 self._due[place] = table, time.monotonic() + pause
             elif now >= due_at:
                 del self._due[place]
+                self.put_off.discard(place)
 
     def _compare(self, table: Table) -> float:
         """Seconds until it is to be done again; 0 = after another claim."""
@@ -102,8 +111,11 @@ class Reconciler:
             if table.dialect.error_kind(error) not in {None, ErrorKind.AGAIN}:
                 raise
             logger.debug("%s: its claims cannot be compared: %s", table.label, error)
-            return LOCKED_SECONDS
+            return self._locked_pause(table)
         if given_back:
             logger.warning("%s: gave back %d claims of unknown jobs", table.label, len(given_back))
             events.reaped(table, given_back)
-        return LOCKED_SECONDS if len(given_back) < found else 0.0
+        return self._locked_pause(table) if len(given_back) < found else 0.0
+
+    def _locked_pause(self, table: Table) -> float:
+        return PUT_OFF_SECONDS if table.place in self.put_off else LOCKED_SECONDS

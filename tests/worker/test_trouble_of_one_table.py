@@ -80,10 +80,27 @@ def test_a_table_that_goes_away_under_a_worker_stops_no_other(worker, left):
 
 @has_row_locks
 @pytest.mark.parametrize("left", [claims, no_answer])
-def test_the_lock_of_one_row_stops_no_other_table(worker, left):
+def test_the_lock_of_one_row_stops_no_other_table(worker, left, monkeypatch):
+    """It is given back soon after the lock, before its claim ends and the attempt is charged."""
+    monkeypatch.setattr(reconcile, "LOCKED_SECONDS", 3600.0)
     note = Note.objects.create()
     left(worker, note)
     with row_locked(note):
         assert runs_others(worker)
     wait_until(lambda: runs_others(worker) and fresh(note).finished_at)
     assert fresh(note).attempts == 1
+
+
+@has_row_locks
+def test_a_worker_that_stops_when_empty_waits_for_what_is_locked(worker):
+    note = Note.objects.create()
+    claims(worker, note)
+    consumer = worker.consumer
+    with row_locked(note):
+        wait_until(lambda: [turn(worker)] and not consumer.claimers.are_busy)
+        for _ in range(3):
+            turn(worker)
+            assert consumer.claimers.are_waiting
+            assert consumer.claimers.empty_for() < 0
+    wait_until(lambda: runs_others(worker) and fresh(note).finished_at)
+    assert not consumer.claimers.are_waiting
