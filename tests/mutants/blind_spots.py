@@ -108,8 +108,8 @@ CLAIMS = [
     ),
     (
         CLAIMER,
-        "self.unwritten() or self.suspects:\n            self._quiet_since",
-        "self.suspects:\n            self._quiet_since",
+        "if self.buffer.under_way or self.unwritten() or self.suspects",
+        "if self.buffer.under_way or self.suspects",
         "a worker that stops when nothing is ready does not wait for outcomes",
     ),
 ]
