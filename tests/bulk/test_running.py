@@ -218,13 +218,14 @@ def test_an_error_of_the_database_is_no_end_of_it(before_each_batch, chief):
     assert len(entries()) == 1
 
 
-def test_another_worker_that_has_it_goes_on_and_this_one_stops(before_each_batch):
+def test_another_worker_that_has_it_goes_on_and_this_one_stops(before_each_batch, chief):
     rows(20)
-    row = asked("bury")
+    row = asked("bury", user=chief)
     before_each_batch[4] = lambda: overwrite(row, owner="another.1")
     work_off(TABLE)
     assert fresh(row).status == Status.CLAIMED
     assert numbers(fresh(row)) == (20, 8, 8, 0)
+    assert entries() == []  # the other one writes it
 
 
 def test_what_is_taken_away_in_the_middle_of_a_batch_is_not_noted(monkeypatch):

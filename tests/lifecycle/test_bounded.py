@@ -307,6 +307,17 @@ def test_a_claimed_job_is_not_dropped_but_a_delayed_one(dropped):
     assert len(dropped) == 1
 
 
+def test_where_too_few_can_be_dropped_none_is_and_nothing_is_enqueued(dropped):
+    with limits(max_length=3, when_full="drop_oldest"):
+        by_create(3)
+        claim_one()
+        claim_one()
+        for ways in (by_bulk_create, by_enqueue_many):
+            with pytest.raises(QueueFull):
+                ways(2)
+    assert (Note.objects.ready().count(), Note.objects.count(), dropped) == (1, 3, [])
+
+
 def test_an_expired_job_makes_room_without_a_word(dropped):
     with limits(max_length=1, when_full="drop_oldest"):
         old = Note.objects.create(expires_at="2020-01-01T00:00:00Z")

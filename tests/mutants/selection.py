@@ -172,7 +172,7 @@ FILES = {
         "mail/refused_texts mail/template mail/fidelity mail/backend mail/wishes"
     ),
     "mail/tracking.py": "mail/tracking mail/early_news mail/news_meanwhile",
-    "mail/admin/": MAIL_ADMIN + "admin/keeps_back",
+    "mail/admin/": MAIL_ADMIN + "admin/keeps_back mail/in_doubt",
     "admin/": ADMIN,
     "admin/times.py": "admin/times",
     "admin/changelist.py": ADMIN + "admin/times",
