@@ -72,6 +72,8 @@ class Reconciler:
 
     def release(self, table: Table, owner: str, keys: Sequence[Any], delay: float) -> int:
         """Give back what has not started; how many jobs: 0 = later, as what nobody has in hand."""
+        if table.place in self.put_off:
+            return 0  # each might wait for the lock of a whole table
         try:
             holder.release(table, owner, keys, delay)
         except Error as error:
@@ -111,11 +113,9 @@ class Reconciler:
             if table.dialect.error_kind(error) not in {None, ErrorKind.AGAIN}:
                 raise
             logger.debug("%s: its claims cannot be compared: %s", table.label, error)
-            return self._locked_pause(table)
+            return LOCKED_SECONDS
         if given_back:
             logger.warning("%s: gave back %d claims of unknown jobs", table.label, len(given_back))
             events.reaped(table, given_back)
-        return self._locked_pause(table) if len(given_back) < found else 0.0
-
-    def _locked_pause(self, table: Table) -> float:
-        return PUT_OFF_SECONDS if table.place in self.put_off else LOCKED_SECONDS
+        locked_pause = PUT_OFF_SECONDS if table.place in self.put_off else LOCKED_SECONDS
+        return locked_pause if len(given_back) < found else 0.0

@@ -1,12 +1,12 @@
 """A table that is gone, or a row that somebody has locked, keeps no other table's jobs waiting."""
 
 import pytest
-from django.db import connection
+from django.db import OperationalError, connection
 
 from django_dbqueue.states import Status
 from django_dbqueue.testing import InlineWorker
 from django_dbqueue.worker import claimer, reconcile
-from tests.kit.jobs import fresh, row_locked, table_gone
+from tests.kit.jobs import fresh, row_locked, table_gone, table_locked
 from tests.kit.waiting import wait_until
 from tests.queueapp.models import Fleeting, Note
 from tests.worker.test_claiming_thread import lose_the_answer_of_a_claim
@@ -104,3 +104,25 @@ def test_a_worker_that_stops_when_empty_waits_for_what_is_locked(worker):
             assert consumer.claimers.empty_for() < 0
     wait_until(lambda: runs_others(worker) and fresh(note).finished_at)
     assert not consumer.claimers.are_waiting
+
+
+@has_row_locks
+def test_the_lock_of_a_table_is_not_waited_for_by_each_job_that_is_to_be_given_back(worker):
+    notes = [Note.objects.create() for _ in range(40)]
+    worker.consumer.claimer.batch = 40
+    wait_until(lambda: [turn(worker)] and Note.objects.claimed().count() == 40)
+    buffer, waits = worker.consumer.buffer, []
+
+    def note(execute, sql, *rest):
+        try:
+            return execute(sql, *rest)
+        except OperationalError:
+            waits.append(sql)
+            raise
+
+    with table_locked(Note), connection.execute_wrapper(note):
+        buffer.unstarted.extend(buffer.withdraw())
+        assert runs_others(worker)
+    assert len([sql for sql in waits if sql.startswith("UPDATE") and "attempts - 1" in sql]) <= 2
+    wait_until(lambda: runs_others(worker) and all(fresh(note).finished_at for note in notes))
+    assert {fresh(note).attempts for note in notes} == {1}
