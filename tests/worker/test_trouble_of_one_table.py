@@ -46,7 +46,7 @@ def runs_others(worker):
             worker.record()
             return not Fleeting.objects.filter(pk=job.pk).exists()
 
-        wait_until(has_run, seconds=20)
+        wait_until(has_run)
     return True
 
 
