@@ -55,7 +55,7 @@ class ConnectAttempt:
         try:
             # ``Thread.start()`` would wait for such a thread for ever.
             _thread.start_new_thread(copy_context().run, (self._run,))
-        except RuntimeError:
+        except (RuntimeError, MemoryError):
             return False
         self._has_begun.wait(BEGIN_SECONDS_MAX)
         with self._lock:

@@ -110,8 +110,11 @@ class Reconciler:
         try:
             found, given_back = reap.give_back_unknown(table, self.owner_prefix, known)
         except Error as error:
-            if table.dialect.error_kind(error) not in {None, ErrorKind.AGAIN}:
+            kind = table.dialect.error_kind(error)
+            if kind not in {None, ErrorKind.AGAIN}:
                 raise
+            if kind is None:  # it is gone, and with it what waited for its locks
+                self.put_off.discard(table.place)
             logger.debug("%s: its claims cannot be compared: %s", table.label, error)
             return LOCKED_SECONDS
         if given_back:

@@ -367,8 +367,8 @@ MUTANTS = [
     ),
     (
         RECONCILE,
-        "            if table.dialect.error_kind(error) not in {None, ErrorKind.AGAIN}:\n",
-        "            if table.dialect.error_kind(error) is not ErrorKind.AGAIN:\n",
+        "            if kind not in {None, ErrorKind.AGAIN}:\n",
+        "            if kind is not ErrorKind.AGAIN:\n",
         "claims of a table that is gone cannot be compared, and nothing else is claimed",
         {"tests": ("tests/worker/test_trouble_of_one_table.py",)},
     ),

@@ -5,15 +5,12 @@ from datetime import timedelta
 import pytest
 from django.db import connection
 
-from django_dbqueue.lifecycle.table import table_of
-from django_dbqueue.schedules import firing, scheduler
+from django_dbqueue.schedules import firing
 from django_dbqueue.schedules.firing import run_due
 from django_dbqueue.schedules.models import Schedule, as_utc
 from django_dbqueue.schedules.replan import replan
-from django_dbqueue.schedules.scheduler import Scheduler
 from django_dbqueue.testing import virtual_clock
 from tests.kit.schedules import START, again, look_until, scheduled, ticks_of
-from tests.kit.waiting import wait_until
 from tests.queueapp.models import Note
 
 pytestmark = pytest.mark.usefixtures("db_rows")
@@ -90,14 +87,6 @@ def test_one_that_cannot_be_planned_is_said_to_be_broken_and_keeps_no_other(cloc
     assert "timing must be" in again(broken).error
     assert "schedule a: nothing enqueued: timing must be" in caplog.text
     assert as_utc(again(whole).next_tick) == START + timedelta(minutes=1)
-
-
-@pytest.fixture
-def looking(monkeypatch):
-    monkeypatch.setattr(scheduler, "LIFE_SECONDS_MAX", 0.5)
-    here = Scheduler([table_of(Note, "default")])
-    yield here
-    wait_until(lambda: not here._is_enqueueing())
 
 
 @pytest.mark.process

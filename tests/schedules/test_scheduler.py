@@ -15,7 +15,6 @@ from django.db.utils import InterfaceError, ProgrammingError
 
 from django_dbqueue.dialects.types import RowsLocked
 from django_dbqueue.fields import DbNow
-from django_dbqueue.lifecycle.table import table_of
 from django_dbqueue.models import Worker
 from django_dbqueue.schedules import schedule, scheduler
 from django_dbqueue.schedules.declared import DECLARED
@@ -42,15 +41,6 @@ class Sleepy:
 
 
 sleepy = Sleepy()
-
-
-@pytest.fixture
-def looking(monkeypatch):
-    """A scheduler of this process, which looks whenever it is asked."""
-    monkeypatch.setattr(scheduler, "LIFE_SECONDS_MAX", 0.5)
-    here = Scheduler([table_of(Note, "default")])
-    yield here
-    wait_until(lambda: not here._is_enqueueing())
 
 
 def test_what_is_due_is_enqueued_by_a_process_of_its_own(looking):

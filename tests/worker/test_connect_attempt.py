@@ -100,11 +100,15 @@ def refuse(*_):
     raise RuntimeError("can't start new thread")
 
 
+def find_no_memory(*_):
+    raise MemoryError
+
+
 def begin_in_vain(*_):
     """It finds no memory for its first call."""
 
 
-@pytest.mark.parametrize("begin", [refuse, begin_in_vain])
+@pytest.mark.parametrize("begin", [refuse, find_no_memory, begin_in_vain])
 def test_where_no_thread_is_to_be_had_the_caller_connects(server, monkeypatch, begin):
     monkeypatch.setattr(_thread, "start_new_thread", begin)
     monkeypatch.setattr(connect_attempt, "BEGIN_SECONDS_MAX", 0.1)

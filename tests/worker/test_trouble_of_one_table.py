@@ -70,9 +70,12 @@ def no_answer(worker, note):
 def test_a_table_that_goes_away_under_a_worker_stops_no_other(worker, left):
     note = Note.objects.create()
     left(worker, note)
-    ready = Note.objects.create()
+    ready, claimers = Note.objects.create(), worker.consumer.claimers
+    # As if its lock had been met, before it went.
+    claimers.all[0].reconciler.put_off.add(("default", "queueapp.note"))
     with table_gone(Note):
         assert runs_others(worker)
+        wait_until(lambda: [turn(worker)] and not claimers.are_waiting)
     jobs = note, ready
     wait_until(lambda: runs_others(worker) and all(fresh(job).finished_at for job in jobs))
     assert [fresh(job).attempts for job in jobs] == [1, 1]
