@@ -22,7 +22,9 @@ from ..lifecycle.table import Table
 from ..management.commands.runworker import Command
 from ..models import Worker
 from ..worker import job_signals
+from ..worker.agent import Recovery
 from ..worker.buffer import Item
+from ..worker.channel import AbandonedClaims
 from ..worker.consumer import Consumer
 from ..worker.heartbeat import Heartbeat
 from ..worker.options import Options
@@ -45,14 +47,8 @@ TICK = 0.001  # seconds; a database may round down how long it is until a job is
 OF_PROCESSES = (
     *("processes", "threads", "coroutines", "max_time", "max_memory", "health_file", "probe_port"),
     *("shutdown_timeout", "sleep", "reload", "rest", "timeout", "config", "show_config"),
-    *(
-        "target_wait",
-        "balance",
-        "balance_by",
-        "balance_cooldown",
-        "balance_max_shift",
-        "probe_host",
-    ),
+    *("target_wait", "balance", "balance_by", "balance_cooldown", "balance_max_shift"),
+    "probe_host",
 )
 
 
@@ -248,6 +244,8 @@ class InlineWorker:
                 self._session.prepare()
                 self.consumer.claimer.give_back()
                 self.consumer.claimer.gate.close()
+                if not self._has_recovered():
+                    continue
                 for one in self.beats:
                     one.sign_off("the test is over")
             except Error as error:
@@ -255,6 +253,14 @@ class InlineWorker:
             else:
                 self.consumer.finisher.end()
                 return
+
+    def _has_recovered(self) -> bool:
+        """Whether nothing is claimed any more, by the means by which a supervisor gives back what
+        a child leaves."""
+        recovery = Recovery(self.tables(), self._session, tell)
+        recovery.waiting.append(AbandonedClaims(f"{self.uuid}."))
+        recovery.turn()
+        return not recovery.waiting
 
     def close(self) -> None:
         """Give back what is claimed, sign off, and close the connections."""

@@ -3,7 +3,7 @@
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 from django.core.management import CommandError
-from django.db import connection, transaction
+from django.db import ProgrammingError, connection, transaction
 
 from django_dbqueue.lifecycle import low_instants, low_water
 from django_dbqueue.models import Minute, Worker
@@ -145,6 +145,28 @@ def test_what_it_has_claimed_and_not_run_is_given_back_at_the_end():
         worker.claim()
         assert Note.objects.claimed().count() == 5
     assert Note.objects.ready().filter(attempts=0).count() == 5
+
+
+@pytest.mark.each_database
+def test_what_it_could_not_give_back_itself_is_given_back_at_the_end():
+    """A real worker's supervisor does this for a child that is gone."""
+    faults = [ProgrammingError("for the test")]
+
+    def refuse_once(execute, sql, *rest):
+        if faults and "attempts - 1" in sql:
+            raise faults.pop()
+        return execute(sql, *rest)
+
+    Note.objects.create()
+    worker = InlineWorker("queueapp.Note")
+    worker.beat()
+    worker.consumer.claimer.scheduler.look_now()
+    worker.claim()
+    assert Note.objects.claimed().count() == 1
+    with connection.execute_wrapper(refuse_once):
+        worker.close()
+    assert faults == []
+    assert Note.objects.ready().filter(attempts=0).count() == 1
 
 
 def test_options_of_runworker_hold_here_too():
