@@ -2,6 +2,7 @@
 
 from functools import cached_property
 from pathlib import Path
+from urllib.parse import urljoin
 
 from playwright.sync_api import ViewportSize, sync_playwright
 
@@ -10,6 +11,9 @@ from tests.kit.chromium import launch
 
 AXE = Path(__file__).parent / "axe" / "axe.min.js"
 SCREENSHOTS = Path(__file__).resolve().parents[2] / "build" / "screenshots"
+# A picture of the site: for about:blank Chromium would start another process, in which it compiles
+# all scripts once more.
+BLANK = "/static/admin/img/icon-yes.svg"
 ADD_SCRIPT = """url => new Promise((loaded, failed) => {
     const script = document.createElement("script");
     Object.assign(script, {src: url, onload: loaded, onerror: failed});
@@ -130,7 +134,7 @@ class Page:
         for other in self.own.context.pages[1:]:
             other.close()
         # What refreshes itself stops.
-        self.own.goto("about:blank")
+        self.own.goto(urljoin(self.own.url, BLANK))
         if self.is_changed:
             self.look_like("light", DESKTOP)
 

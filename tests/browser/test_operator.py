@@ -4,6 +4,7 @@ With --full at a million mails and as many in the archive: `make operator`.
 """
 
 import pytest
+from django.contrib.admin.models import LogEntry
 from django.core.management.color import no_style
 from django.db import connection
 
@@ -25,6 +26,7 @@ ROWS_OF_A_PAGE = 50
 @pytest.fixture
 def scene(chrome, people, rows, full):
     people.cookie_of(SUPERUSER)  # who did what there is to be seen of people
+    LogEntry.objects.all().delete()  # what other tests have done is not of this scene
     yield build(*(MANY, SEED_OF_MANY) if full else (FEW, SEED_OF_FEW))
     # Row by row as many would take minutes.
     tables = [model._meta.db_table for model in (Email, ArchivedEmail, Recipient)]
