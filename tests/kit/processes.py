@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from django.db import OperationalError, connection
 
+from django_dbqueue.models import Worker
 from django_dbqueue.worker import agent, probe_server
 from tests.kit.connections import other_connection
 from tests.kit.waiting import wait_until
@@ -163,6 +164,13 @@ def worker(database_url: str, *args: str, **environment: Any) -> Any:
     """Without Django's system checks, which are half of what a start costs; with them:
     ``running(url, "runworker", ..)``."""
     return running(database_url, "runworker", "--skip-checks", *args, **environment)
+
+
+def wait_for_a_beat(process: Process) -> None:
+    """Until a worker has written another one, and so has done once what it does in turns."""
+    mine = Worker.objects.filter(pid=process.pid)
+    beat = mine.get().beat_at
+    wait_until(lambda: mine.get().beat_at > beat)
 
 
 def skip_where_coverage_is_measured() -> None:

@@ -28,7 +28,7 @@ from django_dbqueue.worker.shared_memory import SharedMemory
 from tests.kit.broken_rows import edit
 from tests.kit.counting import count_all
 from tests.kit.inline_worker import drain, work_off
-from tests.kit.processes import worker
+from tests.kit.processes import wait_for_a_beat, worker
 from tests.kit.waiting import wait_until
 from tests.queueapp.models import Batch, Mailed, Note
 
@@ -265,9 +265,9 @@ def test_a_worker_drains_and_goes_on_as_its_row_says(database_url):
         wait_until(list_workers)
         [member] = request_drain(list_workers()[0].uuid)
         wait_until(lambda: list_workers()[0].state == "draining" and Worker.objects.get().paused)
+        wait_for_a_beat(process)  # the look that was under way is over
         Note.objects.create()
-        beat = Worker.objects.get().beat_at
-        wait_until(lambda: Worker.objects.get().beat_at > beat)
+        wait_for_a_beat(process)
         assert Note.objects.ready().count() == 1
         request_resume(member.uuid)
         wait_until(lambda: Note.objects.done().exists())

@@ -12,18 +12,12 @@ from django_dbqueue.worker.agents import AgentHandle, Agents
 from django_dbqueue.worker.channel import Channel
 from tests.kit.forked_children import RefusedOnce
 from tests.kit.jobs import fresh
-from tests.kit.processes import has_ended, lines, wait_for_lines, worker
+from tests.kit.processes import has_ended, lines, wait_for_a_beat, wait_for_lines, worker
 from tests.kit.waiting import wait_until
 from tests.queueapp.models import Note
 
 TIMING = {"DBQUEUE_BEAT_INTERVAL": "0.3", "DBQUEUE_WORKER_TIMEOUT": "3"}
 on_rows = pytest.mark.usefixtures("db_rows")
-
-
-def beaten_again(process):
-    """Wait until a beat is written that was not, with another agent."""
-    before = Worker.objects.get().beat_at
-    wait_until(lambda: Worker.objects.get().beat_at > before)
 
 
 def replaced(process, agent):
@@ -40,7 +34,7 @@ def test_an_agent_that_is_gone_or_stuck_is_replaced_and_no_job_notices(database_
         [agent] = process.agents()
         os.kill(agent, number)
         replaced(process, agent)
-        beaten_again(process)
+        wait_for_a_beat(process)
         wait_until(lambda: Note.objects.done().count() == 20)
         process.send(signal.SIGTERM)
         assert process.end() == 0

@@ -17,7 +17,7 @@ from django_dbqueue.worker.children import Children
 from django_dbqueue.worker.forked import leave
 from tests.kit.forked_children import RefusedOnce
 from tests.kit.jobs import overwrite
-from tests.kit.processes import lines, running, wait_for_lines, worker
+from tests.kit.processes import lines, running, wait_for_a_beat, wait_for_lines, worker
 from tests.kit.waiting import wait_until
 from tests.queueapp.models import Note
 
@@ -233,9 +233,9 @@ def test_a_paused_worker_claims_nothing(database_url, log):
         wait_until(Worker.objects.first)
         process.send(signal.SIGUSR2)
         wait_until(lambda: the_row(process).paused)
+        wait_for_a_beat(process)  # the look that was under way is over
         fill(3, log=log)
-        beats = the_row(process).beat_at
-        wait_until(lambda: the_row(process).beat_at > beats)
+        wait_for_a_beat(process)
         assert Note.objects.ready().count() == 3
         process.send(signal.SIGTERM)
         assert process.end() == 0
