@@ -87,7 +87,7 @@ coverage: packages $(STAMPS)/servers  ## branch coverage with the workers' proce
 	$(BIN)/python -m coverage report
 
 prove: packages $(STAMPS)/servers  ## the promises at full length, on every database (two hours)
-	$(PYTHON) scripts/servers.py run -- $(BIN)/python scripts/run_tests.py --jobs 1 --workers 1 --full -m "proof or nightly or process or either_server" -s $(PYTEST_ARGS)
+	$(PYTHON) scripts/servers.py run -- $(BIN)/python scripts/run_tests.py --jobs 1 --workers 1 --full -m "proof or nightly or process or one_database" -s $(PYTEST_ARGS)
 
 rates: packages $(STAMPS)/servers  ## what starts a second at a rate, and what mail servers see of limits (10 minutes)
 	$(PYTHON) scripts/servers.py run -- $(BIN)/python scripts/run_tests.py --jobs 1 --workers 1 --full -m proof -s tests/worker/test_rates.py tests/mail/test_limits.py

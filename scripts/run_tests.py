@@ -1,13 +1,16 @@
 #!/usr/bin/env python3
 """Run the test suite once per database and report the counts.
 
-    run_tests.py [--only NAME]... [--jobs N] [--workers N] [--coverage] [PYTEST ARGUMENTS...]
+    run_tests.py [--only NAME]... [--jobs N] [--workers N] [--turn N] [--coverage]
+                 [PYTEST ARGUMENTS...]
 
 Up to N databases are tested at once, each by so many workers, for the tests mostly wait; the next
 one begins when one of them ends, and the output of each is printed then. The tests marked `timing`
 come last, of all databases at once, next to nothing else. They alone are tried again when they
 fail, see second_chances.py; the last table names them. What does not depend on the database runs on
-SQLite alone. A run of all databases has PostgreSQL's tests on the newest Python and Django found.
+SQLite alone. A run of all databases has PostgreSQL's tests on the newest Python and Django found,
+and gives each test of processes or pages to one of three databases, to the next with each commit,
+or with --turn N.
 
 NAME: sqlite, mariadb, postgresql, mysql, newest (SQLite on the newest Python and Django found).
 Servers are given as DBQUEUE_MARIADB_URL, DBQUEUE_POSTGRESQL_URL (both required, see
@@ -51,14 +54,10 @@ WORKERS = 2  # processes for each,
 MOST_WORKERS = {"sqlite": 3}  # unless it has more to do than the others
 PACKAGES = ("django_dbqueue", "testproject", "tests")
 REWRITTEN = r"/(test_[^/]*|conftest)\.py$"  # by pytest, as it collects
-# The three have all tests of processes between them, unless somebody asks for one of them, or for
-# proofs: what a database does to a worker is marked, and runs on each. The two servers have all
-# tests of mail, pages, tasks, schedules and commands between them; SQLite has them all.
-SHARES = {
-    "sqlite": ("--share=1/3",),
-    "mariadb": ("--share=2/3", "--share-rows=1/2"),
-    "postgresql": ("--share=3/3", "--share-rows=2/2"),
-}
+# The three have all tests of processes, and those marked `one_database`, between them, unless
+# somebody asks for one of them, or for proofs: what a database does to a worker is marked, and runs
+# on each.
+SHARES = {"sqlite": "--share=1/3", "mariadb": "--share=2/3", "postgresql": "--share=3/3"}
 # They take long, and MySQL's statements are MariaDB's.
 LONG = ("sweeps", "machine", "torture/test_torture.py")
 SHORT = ("--few-processes", *(f"--ignore=tests/{path}" for path in LONG))
@@ -78,7 +77,7 @@ def suite_of(name: str) -> Suite:
     if name == NEWEST:
         left_out = [f"--ignore-glob=tests/{path}" for path in NEWEST_LEAVES_OUT]
         arguments = ("--few-processes", *left_out)
-        marks = "not any_database"
+        marks = "not any_database and not one_database"
         return Suite(name, arguments=arguments, marks=marks, has_timing=False, is_on_newest=True)
     return Suite(name, name, arguments=() if name == "sqlite" else ("--each-database",))
 
@@ -89,20 +88,32 @@ def untested(only: list[str]) -> list[str]:
     return [name for name in optional if not os.environ.get(url_variable(name))]
 
 
-def wanted(only: list[str], arguments: list[str]) -> list[Suite]:
+def wanted(only: list[str], turn: int | None = None) -> list[Suite]:
+    """``turn``: None where nothing is shared out."""
     found = [name for name in DATABASES if name not in untested([])]
     suites = [suite_of(name) for name in ORDER if name in (only or [*found, NEWEST])]
-    return suites if only or "--full" in arguments else [with_its_share(one) for one in suites]
+    return suites if turn is None else [with_its_share(one, turn) for one in suites]
 
 
-def with_its_share(suite: Suite) -> Suite:
+def has_shares(options: argparse.Namespace, arguments: list[str]) -> bool:
+    return not (options.only or "--full" in arguments)
+
+
+def number_of_commits() -> int:
+    """0 where this is no checkout of git."""
+    command = ["git", "rev-list", "--count", "HEAD"]
+    found = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    return int(found.stdout or 0)
+
+
+def with_its_share(suite: Suite, turn: int) -> Suite:
     if suite.label == "mysql":
         return replace(suite, arguments=(*suite.arguments, *SHORT), has_timing=False)
     if suite.label == NEWEST:
-        beyond = "--each-database", *SHARES[ON_NEWEST], "--the-rest"
+        beyond = "--each-database", SHARES[ON_NEWEST], f"--turn={turn}", "--the-rest"
         return replace(suite, arguments=(*suite.arguments, *beyond))
-    own = replace(suite, arguments=(*suite.arguments, *SHARES[suite.label]))
-    return replace(own, is_on_newest=suite.label == ON_NEWEST)
+    own = (*suite.arguments, SHARES[suite.label], f"--turn={turn}")
+    return replace(suite, arguments=own, is_on_newest=suite.label == ON_NEWEST)
 
 
 def run_most(
@@ -197,7 +208,10 @@ def add_tests_of_time(
 
 
 def run_all(options: argparse.Namespace, arguments: list[str]) -> list[Result]:
-    suites = wanted(options.only, arguments)
+    turn = options.turn
+    if turn is None and has_shares(options, arguments):
+        turn = number_of_commits()
+    suites = wanted(options.only, turn)
     if options.coverage:
         suites = [replace(suite, under=("-m", "coverage", "run")) for suite in suites]
     with ThreadPoolExecutor(options.jobs) as pool, ThreadPoolExecutor(1) as meanwhile:
@@ -210,6 +224,8 @@ def run_all(options: argparse.Namespace, arguments: list[str]) -> list[Result]:
         print("\nno Python newer than the running one was found: Django 6.1 not tested apart")
     for name in untested(options.only):
         print(f"\n{url_variable(name)} is not set: {name} not tested")
+    if turn is not None:
+        print(f"\neach test of one database ran on that of --turn {turn % len(SHARES)}")
     ran = {suite: result for suite, result in zip(suites, first, strict=True) if result}
     return add_tests_of_time(ran, options, arguments)
 
@@ -230,7 +246,6 @@ def on_terminate(signum: int, _frame: object) -> None:
 
 
 def main(argv: list[str]) -> int:
-    signal.signal(signal.SIGTERM, on_terminate)
     parser = argparse.ArgumentParser(
         description="Run the test suite once per database; other arguments are pytest's.",
         allow_abbrev=False,
@@ -238,9 +253,15 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--only", action="append", default=[], choices=(*DATABASES, NEWEST))
     parser.add_argument("--jobs", type=int, default=JOBS, help="databases at once")
     parser.add_argument("--workers", type=int, help="processes for each database")
+    parser.add_argument(
+        "--turn", type=int, help="of what one of three databases runs, other thirds than by commit"
+    )
     parser.add_argument("--coverage", action="store_true", help="measure it; combine it yourself")
     parser.add_argument("-m", dest="marks", default="", help="only tests with such marks")
     options, arguments = parser.parse_known_args(argv)
+    if options.turn is not None and not has_shares(options, arguments):
+        parser.error("--turn: with --only or --full each database runs all of its tests")
+    signal.signal(signal.SIGTERM, on_terminate)
     return summarise(run_all(options, arguments))
 
 

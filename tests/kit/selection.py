@@ -14,7 +14,7 @@ HEAVY, LIGHT = 1.0, 0.03  # seconds
 TESTS = Path(__file__).parents[1]
 # Folders whose tests look at rows through pages, messages, tasks, schedules, commands: mostly by
 # the ORM, and by verbs that have tests of their own on each database.
-OF_EITHER_SERVER = (
+OF_ONE_DATABASE = (
     *("admin", "mail", "monitor"),
     *("tasks", "schedules", "management", "testing", "integrations"),
 )
@@ -42,18 +42,20 @@ def add_options(parser: pytest.Parser) -> None:
     parser.addoption(
         "--share",
         metavar="N/M",
-        help="of the tests that start processes, unless each database matters to them, the N-th of "
-        "M parts, so that M servers have all of them between them",
+        help="of the tests that start processes or are marked one_database, unless each database "
+        "matters to them, the N-th of M parts, so that M databases have all of them between them",
     )
     parser.addoption(
-        "--share-rows",
-        metavar="N/M",
-        help="the same of the tests marked either_server that start no process",
+        "--turn",
+        type=int,
+        default=0,
+        metavar="T",
+        help="which parts --share means: those of one database are the next one's a turn later",
     )
     parser.addoption(
         "--the-rest",
         action="store_true",
-        help="only what --each-database, --share and --share-rows leave out, as they are given",
+        help="only what --each-database and --share leave out, as they are given",
     )
 
 
@@ -90,27 +92,25 @@ def _leave_out_what_is_not_asked_for(config: pytest.Config, items: list[pytest.I
 
 def is_elsewhere(config: pytest.Config, item: pytest.Item) -> bool:
     """Whether it runs on SQLite alone, or is in another server's share."""
-    share, share_rows = config.getoption("--share"), config.getoption("--share-rows")
+    share, turn = config.getoption("--share"), config.getoption("--turn")
     if config.getoption("--each-database") and not depends_on_the_database(item):
         return True
-    if share and starts_any(item) and not is_in(share, item):
-        return True
-    return bool(share_rows) and is_of_either(item) and not is_in(share_rows, item)
+    return bool(share) and is_of_one_database(item) and not is_in(share, turn, item)
 
 
 def mark(item: pytest.Item) -> None:
     """What is known without being said."""
     if item.path.parent.name == "browser":
         item.add_marker(pytest.mark.browser)
-    elif item.path.parent.name in OF_EITHER_SERVER and depends_on_the_database(item):
-        item.add_marker(pytest.mark.either_server)
+    elif item.path.parent.name in OF_ONE_DATABASE and depends_on_the_database(item):
+        item.add_marker(pytest.mark.one_database)
     if OF_PROCESSES & asked_for(item):
         item.add_marker(pytest.mark.process)
 
 
 def depends_on_the_database(item: pytest.Item) -> bool:
     """A test that does not ask for the database cannot reach it: pytest-django sees to that."""
-    if has(item, "each_database") or has(item, "either_server"):
+    if has(item, "each_database") or has(item, "one_database"):
         return True
     if has(item, "any_database") or has(item, "browser"):
         return False
@@ -133,24 +133,19 @@ def is_first(item: pytest.Item, seen: set[Path]) -> bool:
     return is_new
 
 
-def starts_any(item: pytest.Item) -> bool:
-    """Whether it starts processes that do the same on any database."""
-    return has(item, "process") and depends_on_the_database(item) and is_shared(item)
+def is_of_one_database(item: pytest.Item) -> bool:
+    """Whether it does the same on any database. What is skipped on some has to run on all others,
+    and what runs on one, on that."""
+    if any(has(item, name) for name in ("each_database", "skipif", "timing")):
+        return False
+    is_marked = has(item, "one_database") or has(item, "process")
+    return is_marked and depends_on_the_database(item)
 
 
-def is_of_either(item: pytest.Item) -> bool:
-    return has(item, "either_server") and not is_heavy(item) and is_shared(item)
-
-
-def is_shared(item: pytest.Item) -> bool:
-    """What is skipped on some databases has to run on all others, and what runs on one, on that."""
-    return not any(has(item, name) for name in ("each_database", "skipif", "timing"))
-
-
-def is_in(share: str, item: pytest.Item) -> bool:
-    """Whether it is in the N-th of M parts, "N/M"; of a test that is always the same."""
+def is_in(share: str, turn: int, item: pytest.Item) -> bool:
+    """Whether it is in the N-th of M parts, "N/M", at that turn."""
     number, parts = map(int, share.split("/"))
-    return zlib.crc32(item.nodeid.encode()) % parts + 1 == number
+    return (zlib.crc32(item.nodeid.encode()) + turn) % parts + 1 == number
 
 
 def asked_for(item: pytest.Item) -> set[str]:

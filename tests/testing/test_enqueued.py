@@ -10,7 +10,7 @@ from tests.kit.jobs import fresh
 from tests.queueapp.called import FUNCTIONS, Called, call
 from tests.queueapp.models import Fleeting, Kept, Note, Person, Portrait
 
-pytestmark = pytest.mark.either_server
+pytestmark = pytest.mark.one_database
 
 
 def texts(found):

@@ -14,7 +14,7 @@ from tests.queueapp.called import call
 from tests.queueapp.models import Effect, Note, Transfer
 
 # The test that runs these must not be in a transaction.
-pytestmark = [pytest.mark.usefixtures("db_rows"), pytest.mark.either_server]
+pytestmark = [pytest.mark.usefixtures("db_rows"), pytest.mark.one_database]
 
 
 def outcome(case):

@@ -12,7 +12,7 @@ from tests.kit.processes import lines
 from tests.queueapp.called import Called, call, effects, write
 from tests.queueapp.models import Answering, Batch, Effect, Gathered, Note, Transfer
 
-pytestmark = pytest.mark.either_server
+pytestmark = pytest.mark.one_database
 
 
 def test_what_is_ready_runs_and_what_it_enqueues(jobs):

@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 import pytest
-from run_tests import untested, wanted
+from run_tests import main, untested, wanted
 
 from tests.kit.processes import ROOT
 
@@ -192,31 +192,37 @@ def test_a_database_without_a_server_has_failed(project, monkeypatch):
     assert "DBQUEUE_POSTGRESQL_URL is not set: see scripts/servers.py" in table[0]
 
 
-def test_the_databases_have_all_tests_of_processes_and_of_pages_between_them():
-    old = [suite for suite in wanted([], []) if suite.label != "newest"]
+def test_three_databases_have_all_tests_of_processes_and_of_pages_between_them_in_turn():
+    old = [suite for suite in wanted([], turn=7) if suite.label != "newest"]
     shares = [argument for suite in old for argument in suite.arguments]
     assert sorted(one for one in shares if "share" in one) == [
-        *("--share-rows=1/2", "--share-rows=2/2"),
         *("--share=1/3", "--share=2/3", "--share=3/3"),
     ]
-    for only, arguments in [(["mariadb"], []), ([], ["--full"])]:
-        assert not any("share" in str(suite.arguments) for suite in wanted(only, arguments))
+    assert shares.count("--turn=7") == 3
+    assert not any("share" in str(suite.arguments) for suite in wanted([]))
+
+
+@pytest.mark.parametrize("asked", [("--only=mariadb",), ("--full",)])
+def test_a_turn_is_refused_where_nothing_is_shared_out(asked, capsys):
+    with pytest.raises(SystemExit):
+        main(["--turn=1", *asked])
+    assert "--turn: with --only or --full" in capsys.readouterr().err
 
 
 def test_the_newest_python_has_what_a_server_has_and_on_sqlite_the_rest():
-    at_a_server, on_sqlite = (suite for suite in wanted([], []) if suite.is_on_newest)
+    at_a_server, on_sqlite = (suite for suite in wanted([], turn=7) if suite.is_on_newest)
     assert (at_a_server.database, on_sqlite.database) == ("postgresql", "sqlite")
     assert {*at_a_server.arguments, "--the-rest"} <= {*on_sqlite.arguments}
-    [by_name] = wanted(["postgresql"], [])
+    [by_name] = wanted(["postgresql"])
     assert not by_name.is_on_newest
-    [by_name] = wanted(["newest"], [])
+    [by_name] = wanted(["newest"])
     assert "--the-rest" not in by_name.arguments
 
 
 def test_mysql_has_the_short_tests_where_there_is_a_server_and_all_where_it_is_named(monkeypatch):
     monkeypatch.setenv("DBQUEUE_MYSQL_URL", "x")
-    [beside_others] = [suite for suite in wanted([], []) if suite.database == "mysql"]
-    [by_name] = wanted(["mysql"], [])
+    [beside_others] = [suite for suite in wanted([], turn=7) if suite.database == "mysql"]
+    [by_name] = wanted(["mysql"])
     assert "--few-processes" in beside_others.arguments
     assert not beside_others.has_timing
     assert (by_name.arguments, by_name.has_timing) == (("--each-database",), True)
@@ -224,7 +230,7 @@ def test_mysql_has_the_short_tests_where_there_is_a_server_and_all_where_it_is_n
 
 def test_a_run_of_all_says_that_mysql_is_not_tested_where_there_is_no_server(monkeypatch):
     monkeypatch.delenv("DBQUEUE_MYSQL_URL", raising=False)
-    assert "mysql" not in [suite.database for suite in wanted([], [])]
+    assert "mysql" not in [suite.database for suite in wanted([])]
     assert [untested([]), untested(["sqlite"])] == [["mysql"], []]
     monkeypatch.setenv("DBQUEUE_MYSQL_URL", "x")
     assert untested([]) == []

@@ -93,6 +93,7 @@ PROCESSES = [
     *("test_of_time", "test_worker", "test_other_worker", "test_third_worker"),
     "test_worker_of_this_database",
 ]
+SHARED = "test_worker", "test_other_worker", "test_third_worker"
 ONCE, BROWSER = "test_worker_of_any_database", "test_clicks"
 
 
@@ -136,11 +137,11 @@ def test_the_shares_of_several_servers_have_all_processes_between_them(selected)
     found = [selected("--share", f"{number}/2") for number in (1, 2)]
     for name in (*IN_PROCESS, "test_of_time", "test_worker_of_this_database", ONCE):
         assert all(name in share for share in found)
-    for name in ("test_worker", "test_other_worker", "test_third_worker"):
+    for name in SHARED:
         assert sum(name in share for share in found) == 1
 
 
-def test_the_shares_of_two_servers_have_all_pages_between_them(pytester, selected):
+def test_the_shares_of_two_databases_have_all_pages_between_them(pytester, selected):
     pages = """
         import pytest
 
@@ -161,14 +162,22 @@ def test_the_shares_of_two_servers_have_all_pages_between_them(pytester, selecte
     (pytester.mkdir("mail") / "test_pages.py").write_text(dedent(pages))
     assert "test_parser" not in selected("--each-database")
     everything = selected()
-    found = [selected("--share-rows", f"{number}/2") for number in (1, 2)]
+    found = [selected("--share", f"{number}/2") for number in (1, 2)]
     for name in everything:
-        is_page = name.startswith("test_page[")
-        assert sum(name in share for share in found) == (1 if is_page else 2)
+        is_one = name.startswith("test_page") or name in SHARED
+        assert sum(name in share for share in found) == (1 if is_one else 2)
+
+
+def test_with_each_turn_a_share_is_the_next_ones(selected):
+    at_first = [selected("--share", f"{number}/3") for number in (1, 2, 3)]
+    a_turn_later = [selected("--share", f"{number}/3", "--turn=1") for number in (1, 2, 3)]
+    assert a_turn_later == [at_first[2], at_first[0], at_first[1]]
+    assert selected("--share", "1/3", "--turn=3") == at_first[0]
+    assert {name for share in at_first for name in share} >= {*SHARED}
 
 
 def test_the_rest_is_what_a_server_with_the_same_arguments_leaves_out(pytester, selected):
-    asked = "--each-database", "--share=1/2", "--share-rows=1/2"
+    asked = "--each-database", "--share=1/2", "--turn=5"
     everything = selected()
     theirs, the_rest = selected(*asked), selected(*asked, "--the-rest")
     assert "test_plain" in the_rest
