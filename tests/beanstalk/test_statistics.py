@@ -26,6 +26,10 @@ def stats_of(desk, client, command):
     return dict(line.split(": ") for line in answer.splitlines() if ": " in line)
 
 
+def is_u32_some_seconds_ago(told):
+    return U32 - 60 < int(told) < U32
+
+
 def test_numbers_beyond_what_a_row_can_say_are_told_as_they_were_given(desk):
     client = desk.client("a")
     key = desk.put(client, ttr=U32)
@@ -33,13 +37,14 @@ def test_numbers_beyond_what_a_row_can_say_are_told_as_they_were_given(desk):
     for command in (None, commands.Touch(key)):
         if command is not None:
             desk.ask(client, command)
-        assert stats_of(desk, client, commands.StatsJob(key))["time-left"] == str(U32 - 1)
+        assert is_u32_some_seconds_ago(stats_of(desk, client, commands.StatsJob(key))["time-left"])
     assert desk.ask(client, commands.PauseTube("a", U32)) == replies.PAUSED
     desk.broker._refresh_at = 0.0
     stats = stats_of(desk, client, commands.StatsTube("a"))
-    assert (stats["pause"], stats["pause-time-left"]) == (str(U32), str(U32 - 1))
+    assert stats["pause"] == str(U32)
+    assert is_u32_some_seconds_ago(stats["pause-time-left"])
     assert desk.ask(client, commands.Release(key, U32, U32)) == replies.RELEASED
-    assert stats_of(desk, client, commands.StatsJob(key))["time-left"] == str(U32 - 1)
+    assert is_u32_some_seconds_ago(stats_of(desk, client, commands.StatsJob(key))["time-left"])
 
 
 def test_a_pause_of_another_server_is_told_as_it_is(desk):
@@ -49,7 +54,7 @@ def test_a_pause_of_another_server_is_told_as_it_is(desk):
     other.ask(two, commands.PauseTube("a", 60))
     desk.broker._refresh_at = 0.0
     stats = stats_of(desk, one, commands.StatsTube("a"))
-    assert stats["pause"] == "60"
+    assert 30 < int(stats["pause"]) <= 60  # of which some are over
     assert int(stats["pause-time-left"]) < 60
 
 
@@ -75,13 +80,13 @@ def test_what_is_due_is_seen_at_once_and_not_at_the_next_look(desk, monkeypatch)
 def test_who_waits_gets_a_job_as_soon_as_a_pause_ends(desk, monkeypatch):
     client = desk.client("a")
     desk.put(client)
-    desk.ask(client, commands.PauseTube("a", 1))
+    desk.ask(client, commands.PauseTube("a", 2))
     monkeypatch.setattr(brokers, "REFRESH_SECONDS", 3600.0)
     for name in ("LOOK_SECONDS", "LOOK_SECONDS_MAX"):
         monkeypatch.setattr(brokers, name, 3600.0)
     desk.broker._refresh_at = 0.0
     assert desk.ask(client, commands.Reserve()) is None
-    assert desk.broker.turn() < 1.1
+    assert desk.broker.turn() < 2.1
     assert desk.hears(client, b"RESERVED")
 
 

@@ -1,5 +1,7 @@
 """What is paused or bounded for workers is so for the clients of the server, too."""
 
+import re
+
 import pytest
 
 from django_dbqueue.beanstalk import broker as brokers
@@ -55,7 +57,7 @@ def test_a_pause_of_everything_is_told_of_a_tube(client):
     Queue.objects.pause_everything(seconds=60)
     submit(commands.StatsTube("default"))
     turn()
-    assert b"\npause: 60\n" in told[0]
+    assert re.search(rb"\npause: (60|[45].)\n", told[0])  # what is left of it
 
 
 def test_who_puts_into_a_full_tube_is_told_and_the_server_goes_on(client):

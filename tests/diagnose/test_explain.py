@@ -15,11 +15,19 @@ from django_dbqueue.fields import DbNow
 from django_dbqueue.lifecycle import reap
 from django_dbqueue.lifecycle.table import table_of
 from django_dbqueue.models import Worker
+from django_dbqueue.testing import virtual_clock
 from tests.kit.bounds import limits
 from tests.queueapp.models import ArchivedChore, Chore, Kept, Note
 
 pytestmark = pytest.mark.usefixtures("db_rows")
 UUID = "ab" * 16
+
+
+@pytest.fixture(autouse=True)
+def clock(db_rows):
+    """It stands still, since what is said of times says how long ago they were."""
+    with virtual_clock() as clock:
+        yield clock
 
 
 def said(job):
@@ -119,7 +127,7 @@ def test_a_claimed_job_says_by_whom_and_until_when():
     text = said(job)
     assert "Worker web1 7" in text
     assert "did not run yet" in text
-    assert "Its claim ends in 1 min" in text or "Its claim ends in 6" in text
+    assert "Its claim ends in 1 min" in text or "Its claim ends in 60 s" in text
     runs = {"8": [{"job": f"queueapp.note {job.pk}", "seconds": 12}]}
     Worker.objects.filter(pk=worker.pk).update(running=runs)
     assert "At its last beat it ran for 12 s." in said(job)

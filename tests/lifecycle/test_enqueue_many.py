@@ -128,7 +128,7 @@ def test_a_delay_is_counted_by_the_database():
     job = Note.objects.first()
     assert job.status == Status.DELAYED
     assert (job.retry_at - job.created_at).total_seconds() == pytest.approx(0.3, abs=0.05)
-    wait_until(lambda: promote(table()), seconds=5)
+    wait_until(lambda: promote(table()))
 
 
 def test_some_rows_may_be_delayed_and_others_not():

@@ -13,6 +13,7 @@ from django_dbqueue.dialects import ErrorKind
 from django_dbqueue.lifecycle import low_water, many_tables
 from django_dbqueue.lifecycle.table import table_of
 from django_dbqueue.states import Status
+from django_dbqueue.testing import virtual_clock
 from django_dbqueue.worker.options import Options
 from django_dbqueue.worker.queue_poller import QueueScheduler
 from django_dbqueue.worker.served import all_served, parse_served
@@ -47,8 +48,11 @@ def look(one):
     one.look_where_due()
 
 
-def test_an_idle_pass_takes_as_many_statements_with_all_tables_as_with_three(quick_looks):
-    counts = []
+def test_an_idle_pass_takes_as_many_statements_with_all_tables_as_with_three(
+    quick_looks, monkeypatch
+):
+    now, counts = time.monotonic(), []
+    monkeypatch.setattr(time, "monotonic", lambda: now)
     for tables in (everything()[:3], everything()):
         one = reaper(Note)
         one.tables = tables
@@ -79,11 +83,11 @@ def test_what_is_due_or_over_its_time_in_any_of_them_is_moved():
 
 def test_it_comes_back_when_the_next_one_of_any_table_is_due():
     one = reaper(*MODELS)
-    _, idle = turn(one)
-    Small.objects.create(retry_at=timezone.now() + timedelta(seconds=0.8 * idle))
-    # SQLite's clock is behind by up to a millisecond.
-    _, wait = turn(one)
-    assert 0 < wait < 0.9 * idle
+    with virtual_clock() as clock:
+        _, idle = turn(one)
+        Small.objects.create(retry_at=clock.now + timedelta(seconds=0.8 * idle))
+        _, wait = turn(one)
+    assert wait == pytest.approx(0.8 * idle, abs=0.001)
 
 
 def test_ready_jobs_are_found_next_to_empty_tables():
