@@ -13,6 +13,7 @@ from django_dbqueue.dialects import dialect_of
 from django_dbqueue.lifecycle.claim import claim
 from django_dbqueue.models import Queue
 from django_dbqueue.states import Status
+from django_dbqueue.testing import virtual_clock
 from tests.kit.jobs import claim_one, claimed, fresh, in_thread, start_all, table
 from tests.kit.waiting import wait_until
 from tests.queueapp.models import Kept, Note, Strict
@@ -220,9 +221,11 @@ def test_the_reason_of_a_pause_may_be_translated_late():
 
 def test_a_pause_of_some_seconds_ends_by_itself():
     Note.objects.create()
-    Note.objects.pause(seconds=Decimal("0.3"))  # type: ignore[arg-type]
-    assert Note.objects.claim() == []
-    wait_until(Note.objects.claim, seconds=5)
+    with virtual_clock() as clock:
+        Note.objects.pause(seconds=Decimal("0.3"))  # type: ignore[arg-type]
+        assert Note.objects.claim() == []
+        clock.move(0.301)
+        assert len(Note.objects.claim()) == 1
 
 
 def test_a_pause_concerns_one_queue_table():

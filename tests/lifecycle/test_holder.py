@@ -185,7 +185,7 @@ def test_the_shortest_delay_ends_too(delay):
 
     job = claimed()
     job.release(delay)
-    wait_until(lambda: promote(table()), seconds=5)
+    wait_until(lambda: promote(table()))
     assert fresh(job).status == Status.READY
 
 

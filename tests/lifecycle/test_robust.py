@@ -87,7 +87,7 @@ def within(seconds):
 
 def test_a_locked_due_job_keeps_nobody_waiting():
     jobs = [Note.objects.enqueue(retry_at=ago())[0] for _ in range(5)]
-    with locked(jobs[2]), within(1):
+    with locked(jobs[2]), within(10):
         assert promotion.promote(table()) == (4 if rows_can_be_locked() else 0)
     assert promotion.promote(table()) == (1 if rows_can_be_locked() else 5)
     assert {fresh(job).status for job in jobs} == {Status.READY}
@@ -97,7 +97,7 @@ def test_a_locked_overdue_job_keeps_nobody_waiting():
     jobs = [claimed() for _ in range(5)]
     for job in jobs:
         overwrite(job, retry_at=ago())
-    with locked(jobs[2]), within(1):
+    with locked(jobs[2]), within(10):
         assert reap_overdue(table()) == (4 if rows_can_be_locked() else 0)
     assert reap_overdue(table()) == (1 if rows_can_be_locked() else 5)
 
@@ -106,7 +106,7 @@ def test_a_locked_finished_job_is_archived_later():
     jobs = [done(Kept) for _ in range(5)]
     for job in jobs:
         overwrite(job, retry_at=ago())
-    with locked(jobs[2]), within(1):
+    with locked(jobs[2]), within(10):
         assert archive.archive(table(Kept)) == (4 if rows_can_be_locked() else 0)
     assert archive.archive(table(Kept)) == (1 if rows_can_be_locked() else 5)
     assert ArchivedKept.objects.count() == 5
@@ -116,7 +116,7 @@ def test_a_locked_finished_job_is_pruned_later():
     jobs = [done(Pruned) for _ in range(5)]
     for job in jobs:
         overwrite(job, retry_at=ago())
-    with locked(jobs[2]), within(1):
+    with locked(jobs[2]), within(10):
         assert archive.prune(table(Pruned)) == (4 if rows_can_be_locked() else 0)
     assert archive.prune(table(Pruned)) == (1 if rows_can_be_locked() else 5)
 
@@ -128,11 +128,11 @@ def test_a_dead_worker_stays_known_until_its_last_job_was_given_back():
     turns = reaper()
     with locked(jobs[1]):
         if rows_can_be_locked():
-            with within(1):
+            with within(10):
                 what, _ = turns.turn(judge=lambda: True)
             assert what.reaped == 2
             assert Worker.objects.filter(pk=worker.pk, stopped_at=None).exists()
-        with pytest.raises(RowsLocked), within(1):
+        with pytest.raises(RowsLocked), within(10):
             reap_owner(table(), f"{worker.uuid}.")
     what, _ = turns.turn(judge=lambda: True)
     assert what.reaped == (1 if rows_can_be_locked() else 3)
