@@ -10,7 +10,6 @@ from functools import partial
 
 import pytest
 from django.contrib.auth.models import User
-from django.core.management.color import no_style
 from django.db import connection
 from django.db.models import QuerySet
 from django.test import Client
@@ -21,7 +20,7 @@ from django_dbqueue.operate.keyset import keyset_of
 from django_dbqueue.operate.orders import in_state, of_keys
 from django_dbqueue.states import Status
 from tests.kit.admin_lists import NOTES, text_of
-from tests.kit.connections import is_mysql
+from tests.kit.connections import is_mysql, truncate
 from tests.kit.copied_rows import copy_rows
 from tests.kit.query_plans import steps, update_statistics
 from tests.queueapp.models import Kept, Note
@@ -57,12 +56,12 @@ KEYS_BOUND = 7_000  # to find a row by its key, PostgreSQL reads some buffers
 @pytest.fixture(scope="module", autouse=True)
 def _skewed_table(django_db_setup, django_db_blocker):
     with django_db_blocker.unblock():
+        truncate(TABLE)
         for status in Status:
             fill(status)
         update_statistics(TABLE)
         yield
-        flush = connection.ops.sql_flush(no_style(), [TABLE])
-        connection.ops.execute_sql_flush(flush)
+        truncate(TABLE)
 
 
 @pytest.fixture(scope="module")
@@ -140,14 +139,14 @@ def test_what_is_done_to_jobs_of_a_state_finds_them_by_their_keys(status):
 
 @pytest.fixture
 def _backlog():
+    truncate(ITS_TABLE)
     QuerySet[Kept](Kept).bulk_create(
         Kept(queue="default" if n % 10 else "bulk", text=ITS_TEXT) for n in range(SEED)
     )
     while (count := QuerySet(Kept).count()) < BACKLOG:
         copy_rows(Kept, "status = 0", count)
     yield
-    flush = connection.ops.sql_flush(no_style(), [ITS_TABLE])
-    connection.ops.execute_sql_flush(flush)
+    truncate(ITS_TABLE)
 
 
 @pytest.mark.usefixtures("_backlog")

@@ -5,6 +5,7 @@ from django.db.models import QuerySet
 
 from django_dbqueue.beanstalk import rows
 from django_dbqueue.beanstalk.models import TubeJob
+from tests.kit.connections import truncate
 from tests.kit.copied_rows import copy_rows
 from tests.kit.jobs import table
 from tests.kit.query_plans import steps, update_statistics
@@ -18,6 +19,7 @@ NAMES = [f"t{number}" for number in range(TUBES)]
 @pytest.mark.parametrize("limit", [1, 3])
 def test_a_look_at_many_tubes_reads_the_first_jobs_of_each(limit):
     """One of them has nine jobs of ten."""
+    truncate(TubeJob._meta.db_table)
     QuerySet[TubeJob](TubeJob).bulk_create([TubeJob(queue=name) for name in NAMES])
     for _ in range(JOBS // 10 // TUBES):
         copy_rows(TubeJob, "id > 0", TUBES)

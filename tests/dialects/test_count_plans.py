@@ -6,7 +6,6 @@ import re
 import time
 
 import pytest
-from django.core.management.color import no_style
 from django.db import connection
 from django.db.models import QuerySet
 from django.utils import timezone
@@ -15,6 +14,7 @@ from django_dbqueue.metrics import walks
 from django_dbqueue.metrics.numbers import Numbers
 from django_dbqueue.models import QueueCount, TableCount
 from django_dbqueue.states import Status
+from tests.kit.connections import truncate
 from tests.kit.copied_rows import copy_rows, last_key
 from tests.kit.counting import count_all, real, stored
 from tests.kit.jobs import table
@@ -50,7 +50,7 @@ def _big_table(request, django_db_setup, django_db_blocker):
         yield
         QueueCount.objects.all().delete()
         TableCount.objects.all().delete()
-        connection.ops.execute_sql_flush(connection.ops.sql_flush(no_style(), [BIG]))
+        truncate(BIG)
 
 
 def fill(rows):

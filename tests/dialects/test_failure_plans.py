@@ -7,8 +7,6 @@ import time
 from datetime import timedelta
 
 import pytest
-from django.core.management.color import no_style
-from django.db import connection
 from django.db.models import F, QuerySet
 from django.utils import timezone
 
@@ -21,6 +19,7 @@ from django_dbqueue.operate.keyset import keyset_of
 from django_dbqueue.operate.walking import chunks
 from django_dbqueue.states import Status
 from django_dbqueue.worker.served import Served
+from tests.kit.connections import truncate
 from tests.kit.copied_rows import copy_rows, last_key
 from tests.kit.query_plans import (
     Statement,
@@ -46,7 +45,7 @@ def _big_table(request, django_db_setup, django_db_blocker):
     with django_db_blocker.unblock():
         fill(rows)
         yield
-        connection.ops.execute_sql_flush(connection.ops.sql_flush(no_style(), [BIG]))
+        truncate(BIG)
 
 
 def fill(rows):

@@ -10,7 +10,6 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.core.management.color import no_style
 from django.db import connection
 from django.db.models import Model, QuerySet
 from django.utils import timezone
@@ -25,6 +24,7 @@ from django_dbqueue.mail.privacy.erase import Eraser
 from django_dbqueue.metrics import roll_up
 from django_dbqueue.models import Minute, Receipt
 from django_dbqueue.states import Status
+from tests.kit.connections import truncate
 from tests.kit.jobs import table
 from tests.kit.mail import email_of, letter, setting
 from tests.kit.query_plans import judged, update_statistics
@@ -46,7 +46,7 @@ def skewed(request: Any, django_db_setup: None, django_db_blocker: Any) -> Any:
         tables = [name(model) for model in models]
         update_statistics(*tables)
         yield
-        connection.ops.execute_sql_flush(connection.ops.sql_flush(no_style(), tables))
+        truncate(*tables)
 
 
 def name(model: type[Model]) -> str:

@@ -10,7 +10,6 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.core.management.color import no_style
 from django.db import connection, connections, transaction
 from django.db.models import QuerySet
 from django.utils import timezone
@@ -31,6 +30,7 @@ from django_dbqueue.monitor.report import known_queues
 from django_dbqueue.operate.keyset import WINDOW_ROWS, keyset_of
 from django_dbqueue.states import Status
 from tests.kit.command_line import status
+from tests.kit.connections import truncate
 from tests.kit.copied_rows import copy_rows
 from tests.kit.jobs import reap_overdue, reap_owner, start, table
 from tests.kit.query_plans import (
@@ -100,8 +100,7 @@ def like(status):
 
 
 def empty(*models):
-    tables = [model._meta.db_table for model in models]
-    connection.ops.execute_sql_flush(connection.ops.sql_flush(no_style(), tables))
+    truncate(*(model._meta.db_table for model in models))
 
 
 def owned(count, owner="plan.1"):

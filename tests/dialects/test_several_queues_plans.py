@@ -2,7 +2,6 @@
 of them done, nearly all others in one queue; with --full five times as many."""
 
 import pytest
-from django.core.management.color import no_style
 from django.db import connection
 from django.db.models import QuerySet
 from django.utils import timezone
@@ -11,6 +10,7 @@ from django_dbqueue.lifecycle.backlog import head_ages
 from django_dbqueue.lifecycle.claim import claim_of_several
 from django_dbqueue.states import Status
 from django_dbqueue.worker.joint_claim import QUEUES_MAX
+from tests.kit.connections import truncate
 from tests.kit.copied_rows import copy_rows, last_key
 from tests.kit.jobs import table
 from tests.kit.query_plans import big_rows, captured, complaints, steps, update_statistics
@@ -30,7 +30,7 @@ def _big_table(request, django_db_setup, django_db_blocker):
     with django_db_blocker.unblock():
         fill(big_rows(full=request.config.getoption("--full")))
         yield
-        connection.ops.execute_sql_flush(connection.ops.sql_flush(no_style(), [BIG]))
+        truncate(BIG)
 
 
 def fill(rows):

@@ -1,13 +1,12 @@
 """Mail is searched without reading what an index has of a subject that very many begin with."""
 
 import pytest
-from django.core.management.color import no_style
-from django.db import connection
 from django.db.models import QuerySet
 
 from django_dbqueue.mail.models import Email
 from django_dbqueue.operate import walking
 from django_dbqueue.states import Status
+from tests.kit.connections import truncate
 from tests.kit.copied_rows import copy_rows
 from tests.kit.mail_admin import LIST, text_of
 from tests.kit.query_plans import steps, update_statistics
@@ -23,14 +22,14 @@ BOUND = 20_000
 def _alike(django_db_setup, django_db_blocker):
     """All subjects begin alike."""
     with django_db_blocker.unblock():
+        truncate(TABLE)
         done = (Email(status=Status.DONE, subject=f"Your order {n}") for n in range(SEED))
         QuerySet[Email](Email).bulk_create(done)
         for _ in range(EMAILS // SEED - 1):
             copy_rows(Email, "id > 0", SEED)
         update_statistics(TABLE)
         yield
-        flush = connection.ops.sql_flush(no_style(), [TABLE])
-        connection.ops.execute_sql_flush(flush)
+        truncate(TABLE)
 
 
 @pytest.mark.parametrize("query", ["", "&state=2", "&state=0"])
