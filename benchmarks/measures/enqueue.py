@@ -27,6 +27,9 @@ def measure(place: Place) -> Iterator[Figure]:
         "many": "enqueue_many()",
         "bare": "bare multi-row INSERT",
         "copy": "COPY",
+        "silent": "create() without NOTIFY",
+        "rare": "create() each 6 ms",
+        "rare silent": "create() each 6 ms without NOTIFY",
     }
     for way, name in names.items():
         if way not in costs:
@@ -34,6 +37,10 @@ def measure(place: Place) -> Iterator[Figure]:
         yield Figure(place.name, f"enqueue, {name}", 1e6 / costs[way], "rows/s")
     single = median(a / b for a, b in zip(found["ours"], found["plain"], strict=True))
     yield Figure(place.name, "create(): time against a plain model's", single, "x", at_most=1.5)
+    for way, without in (("ours", "silent"), ("rare", "rare silent")):
+        if without in found:
+            ratio = median(a / b for a, b in zip(found[way], found[without], strict=True))
+            yield Figure(place.name, f"{names[way]}: time with NOTIFY against without", ratio, "x")
     for way, other, least in TARGETS:
         if other in found:
             ratio = median(a / b for a, b in zip(found[other], found[way], strict=True))

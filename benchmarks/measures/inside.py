@@ -13,8 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from django.db import connection, transaction
+from django.test import override_settings
 
 from benchmarks.adapters.dbqueue import Adapter
+from django_dbqueue.dialects.postgresql_notify import RECHECK_SECONDS
 
 BULK = 1000
 NAMES = "queue, priority, status, attempts, crashes, losses, errors, number"
@@ -41,14 +43,14 @@ def enqueue(adapter: Adapter, rounds: str, jobs: str) -> dict[str, list[float]]:
     }
     ways["many"] = many
     if connection.vendor == "postgresql":
-        ways["copy"] = copy
+        ways |= {"copy": copy, "silent": silent, "rare": rare, "rare silent": rare_silent}
     found: dict[str, list[float]] = {way: [] for way in ways}
     plain = adapter.table._meta.apps.get_model("noop.Plain")
     for _ in range(int(rounds)):
         adapter.empty()
         for way, insert in ways.items():
             model = plain if way == "plain" else adapter.table
-            rows = int(jobs) if insert is one_by_one else 10 * int(jobs)
+            rows = int(jobs) if insert in ONE_BY_ONE else 10 * int(jobs)
             began = time.perf_counter()
             seconds = insert(model, rows) or time.perf_counter() - began
             found[way].append(seconds / rows * 1e6)
@@ -58,6 +60,28 @@ def enqueue(adapter: Adapter, rounds: str, jobs: str) -> dict[str, list[float]]:
 def one_by_one(model: Any, jobs: int) -> None:
     for number in range(jobs):
         model.objects.create(number=number)
+
+
+def silent(model: Any, jobs: int) -> None:
+    """The same without NOTIFY."""
+    with override_settings(DBQUEUE={"NOTIFY": False}):
+        one_by_one(model, jobs)
+
+
+def rare(model: Any, jobs: int) -> float:
+    """The seconds of jobs that are made so seldom that each of them notifies."""
+    seconds = 0.0
+    for number in range(jobs):
+        time.sleep(1.2 * RECHECK_SECONDS)
+        began = time.perf_counter()
+        model.objects.create(number=number)
+        seconds += time.perf_counter() - began
+    return seconds
+
+
+def rare_silent(model: Any, jobs: int) -> float:
+    with override_settings(DBQUEUE={"NOTIFY": False}):
+        return rare(model, jobs)
 
 
 def many(model: Any, jobs: int) -> None:
@@ -158,6 +182,7 @@ def burst(adapter: Adapter, jobs: str) -> float:
     return time.monotonic()
 
 
+ONE_BY_ONE = (one_by_one, silent, rare, rare_silent)
 LONG = (fill, pace, enqueue, statements, stages)
 VERBS: dict[str, Any] = {
     verb.__name__: verb for verb in (*LONG, workers, server, prepare, empty, burst)
