@@ -100,9 +100,12 @@ def has_shares(options: argparse.Namespace, arguments: list[str]) -> bool:
 
 
 def number_of_commits() -> int:
-    """0 where this is no checkout of git."""
+    """0 where this is no checkout of git, or git is not there."""
     command = ["git", "rev-list", "--count", "HEAD"]
-    found = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    try:
+        found = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    except OSError:
+        return 0
     return int(found.stdout or 0)
 
 
@@ -225,7 +228,7 @@ def run_all(options: argparse.Namespace, arguments: list[str]) -> list[Result]:
     for name in untested(options.only):
         print(f"\n{url_variable(name)} is not set: {name} not tested")
     if turn is not None:
-        print(f"\neach test of one database ran on that of --turn {turn % len(SHARES)}")
+        print(f"\ntests of one database were shared out by --turn {turn % len(SHARES)}")
     ran = {suite: result for suite, result in zip(suites, first, strict=True) if result}
     return add_tests_of_time(ran, options, arguments)
 

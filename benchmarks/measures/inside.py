@@ -33,7 +33,7 @@ def pace(adapter: Adapter, rate: str, jobs: str) -> None:
 
 def enqueue(adapter: Adapter, rounds: str, jobs: str) -> dict[str, list[float]]:
     """Microseconds per row, round by round, of several ways to insert: so many rows one by one, ten
-    times as many in bulk."""
+    times as many in bulk, a tenth of them with pauses."""
     ways: dict[str, Any] = {
         "plain": one_by_one,
         "ours": one_by_one,
@@ -50,7 +50,7 @@ def enqueue(adapter: Adapter, rounds: str, jobs: str) -> dict[str, list[float]]:
         adapter.empty()
         for way, insert in ways.items():
             model = plain if way == "plain" else adapter.table
-            rows = int(jobs) if insert in ONE_BY_ONE else 10 * int(jobs)
+            rows = int(int(jobs) * ROWS.get(insert, 10))
             began = time.perf_counter()
             seconds = insert(model, rows) or time.perf_counter() - began
             found[way].append(seconds / rows * 1e6)
@@ -182,7 +182,8 @@ def burst(adapter: Adapter, jobs: str) -> float:
     return time.monotonic()
 
 
-ONE_BY_ONE = (one_by_one, silent, rare, rare_silent)
+# For each one that is asked for; 10 in bulk.
+ROWS = {one_by_one: 1, silent: 1, rare: 0.1, rare_silent: 0.1}
 LONG = (fill, pace, enqueue, statements, stages)
 VERBS: dict[str, Any] = {
     verb.__name__: verb for verb in (*LONG, workers, server, prepare, empty, burst)

@@ -167,7 +167,7 @@ def worker(database_url: str, *args: str, **environment: Any) -> Any:
 
 
 def wait_for_a_beat(process: Process) -> None:
-    """Until a worker has written another one, and so has done once what it does in turns."""
+    """Until a worker has written another one; its claimers have had turns in that time."""
     mine = Worker.objects.filter(pid=process.pid)
     beat = mine.get().beat_at
     wait_until(lambda: mine.get().beat_at > beat)

@@ -6,7 +6,8 @@ import subprocess
 import sys
 
 import pytest
-from run_tests import main, untested, wanted
+import run_tests
+from run_tests import main, number_of_commits, untested, wanted
 
 from tests.kit.processes import ROOT
 
@@ -200,6 +201,22 @@ def test_three_databases_have_all_tests_of_processes_and_of_pages_between_them_i
     ]
     assert shares.count("--turn=7") == 3
     assert not any("share" in str(suite.arguments) for suite in wanted([]))
+
+
+def test_the_turn_is_the_number_of_commits_or_0_without_git(tmp_path, monkeypatch):
+    monkeypatch.setattr(run_tests, "ROOT", tmp_path)
+    assert number_of_commits() == 0
+    commit = (
+        *("-c", "user.name=x", "-c", "user.email=x@x.example"),
+        "commit",
+        "--allow-empty",
+        "-qm",
+    )
+    for words in (["init", "-q"], [*commit, "one"], [*commit, "two"]):
+        subprocess.run(["git", *words], cwd=tmp_path, check=True)
+    assert number_of_commits() == 2
+    monkeypatch.setenv("PATH", "")
+    assert number_of_commits() == 0
 
 
 @pytest.mark.parametrize("asked", [("--only=mariadb",), ("--full",)])
