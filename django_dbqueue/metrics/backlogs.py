@@ -4,8 +4,7 @@ counted."""
 import logging
 import random
 import time
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 
 from django.db.utils import Error
@@ -44,33 +43,30 @@ class BacklogSampler:
     def write(self) -> None:
         """``Error`` where the database is away: then each step would have to wait for it."""
         self._sample_at = time.monotonic() + SAMPLE_SECONDS
-        for table in self.tables:
-            _try(table, partial(sample_backlogs, table))
-        for table in {one.connection.alias: one for one in self.tables}.values():
-            alias = table.connection.alias
-            _try(table, partial(roll_up.prune, alias))
-            _try(table, partial(roll_up.fold, alias))
+        if not self.tables:
+            return
+        alias = self.tables[0].connection.alias
+        for step in (self._sample, partial(roll_up.prune, alias), partial(roll_up.fold, alias)):
+            try:
+                step()
+            except Error as error:
+                if self.tables[0].dialect.error_kind(error):
+                    raise
+                logger.debug("the minutes cannot be written for now: %s", error)
+
+    def _sample(self) -> None:
+        sample_backlogs(self.tables)
 
 
-def _try(table: Table, step: Callable[[], object]) -> None:
-    try:
-        step()
-    except Error as error:
-        if table.dialect.error_kind(error):
-            raise
-        logger.debug("the minutes cannot be written for now: %s", error)
-
-
-def sample_backlogs(table: Table) -> None:
-    """Note what waits in the 100 queues with most jobs; the first one in a minute does, and that
-    two of them do is no harm."""
-    alias = table.connection.alias
-    if recorder.is_sampled(alias, table.job_table):
-        return
-    counted = backlogs(table, COUNTED_WITHIN)
-    if counted is None:
-        return
-    idle = dict.fromkeys(recorder.busy_lately(alias, table.job_table), 0)
-    found = Counter({**idle, **counted}).most_common(QUEUES_MAX)
-    if found:
-        recorder.write_backlog(alias, table.job_table, dict(found))
+def sample_backlogs(tables: Sequence[Table]) -> None:
+    """Note what waits in the 100 queues of each table with most jobs; the first one in a minute
+    does, and that two of them do is no harm. The tables are those of one database."""
+    alias = tables[0].connection.alias
+    wanted = {table.job_table for table in tables} - recorder.sampled(alias)
+    counted = backlogs(alias, wanted, COUNTED_WITHIN)
+    for job_table, queue in recorder.busy_lately(alias) if counted else ():
+        if job_table in counted:
+            counted[job_table].setdefault(queue, 0)
+    for job_table, jobs in counted.items():
+        if jobs:
+            recorder.write_backlog(alias, job_table, dict(jobs.most_common(QUEUES_MAX)))

@@ -176,9 +176,10 @@ def _write(
     if not mine.update(**ended, counted_at=F("began_at"), seconds=seconds, largest=largest):
         return False
     rows = QueueCount.objects.using(mine.db).filter(job_table=table.job_table)
+    known = list(rows.filter(status__in=[*found]))
     for status, counted in found.items():
         new = _bounded(counted)
-        old = {row.queue: row for row in rows.filter(status=status)}
+        old = {row.queue: row for row in known if row.status == status}
         stale = [row.pk for queue, row in old.items() if new.get(queue) != row.jobs]
         for start in range(0, len(stale), QUEUES_MAX // 2):
             rows.filter(pk__in=stale[start : start + QUEUES_MAX // 2]).delete()

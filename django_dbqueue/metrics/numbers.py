@@ -2,11 +2,10 @@
 counted in the background, with the age of that count."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import cached_property
-from math import inf
 
 from django.db.models import Sum
 
@@ -188,14 +187,17 @@ class Numbers:
         return Count(max(0, number), seconds_ago=age)
 
 
-def backlogs(table: Table, within: float) -> dict[str, int] | None:
-    """How many jobs of each queue had neither ended nor been buried at the last count; None where
-    there was none within so many seconds."""
-    stored = Stored(table)
-    if stored.ages.get(Status.READY, inf) > within:
-        return None
-    found: Counter[str] = Counter()
-    for (status, queue), jobs in stored.jobs.items():
-        if status in UNENDED and queue != OTHERS:
-            found[queue] += jobs
-    return dict(found)
+def backlogs(alias: str, job_tables: Collection[str], within: float) -> dict[str, Counter[str]]:
+    """How many jobs of each queue had neither ended nor been buried at the last count, by queue
+    table; without those that were not counted within so many seconds."""
+    counts = TableCount.objects.using(alias).filter(job_table__in=job_tables, part=OPEN)
+    counts = counts.annotate(age=seconds_since(alias, "counted_at"))
+    ages = {name: age_of(age) for name, age in counts.values_list("job_table", "age")}
+    found = {
+        name: Counter[str]() for name, age in ages.items() if age is not None and age <= within
+    }
+    rows = QueueCount.objects.using(alias).filter(job_table__in=[*found], status__in=UNENDED)
+    for name, queue, jobs in rows.values_list("job_table", "queue", "jobs"):
+        if queue != OTHERS:
+            found[name][queue] += jobs
+    return found

@@ -220,10 +220,10 @@ def add(
         in_transaction(connections[alias], write)
 
 
-def is_sampled(alias: str, job_table: str) -> bool:
-    """Whether somebody has counted a table's backlog in this minute, or had no queue to count."""
-    rows = Minute.objects.using(alias).filter(minute=this_minute(alias), job_table=job_table)
-    return rows.filter(backlog__isnull=False).exists()
+def sampled(alias: str) -> set[str]:
+    """The queue tables whose backlog somebody has noted in this minute."""
+    rows = Minute.objects.using(alias).filter(minute=this_minute(alias), backlog__isnull=False)
+    return set(rows.values_list("job_table", flat=True).distinct())
 
 
 def write_backlog(alias: str, job_table: str, backlogs: Mapping[str, int]) -> None:
@@ -242,13 +242,12 @@ def write_backlog(alias: str, job_table: str, backlogs: Mapping[str, int]) -> No
     in_transaction(connections[alias], partial(rows.bulk_update, written, ["backlog"]))
 
 
-def busy_lately(alias: str, job_table: str) -> set[str]:
-    """The queues of a table in which something happened, or waited, in the last hour; that somebody
-    looked and found nothing is neither."""
-    rows = Minute.objects.using(alias).filter(job_table=job_table)
+def busy_lately(alias: str) -> set[tuple[str, str]]:
+    """The queue tables and queues in which something happened, or waited, in the last hour; that
+    somebody looked and found nothing is neither."""
     busy = Q(*((f"{name}__gt", 0) for name in (*SUMS, "backlog")), _connector=Q.OR)
-    lately = rows.filter(busy, minute__gt=this_minute(alias) - 60)
-    return set(lately.values_list("queue", flat=True).distinct())
+    lately = Minute.objects.using(alias).filter(busy, minute__gt=this_minute(alias) - 60)
+    return set(lately.values_list("job_table", "queue").distinct())
 
 
 RECORDER = Recorder()

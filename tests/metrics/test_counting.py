@@ -197,7 +197,7 @@ def test_when_the_clock_was_set_back_counts_go_on_and_those_of_before_have_no_ag
     TableCount.objects.update(touched_at=DbNow(plus=3600), counted_at=DbNow(plus=3600))
     assert Stored(table()).ages == {}
     assert str(Stored(table()).count(Status.READY, 1)) == "1+"
-    sample_backlogs(table())
+    sample_backlogs([table()])
     assert not Minute.objects.exists()
     assert names_due() == {OPEN, DONE}
     count_all(Note)
@@ -345,10 +345,10 @@ def test_what_did_not_change_is_not_written_again():
 
 def test_of_a_count_that_is_too_old_no_backlog_is_noted():
     Note.objects.create()
-    sample_backlogs(table())
+    sample_backlogs([table()])
     count_all(Note)
     TableCount.objects.update(counted_at=DbNow(plus=-301))
-    sample_backlogs(table())
+    sample_backlogs([table()])
     assert not Minute.objects.exists()
 
 
