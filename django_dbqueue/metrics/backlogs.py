@@ -4,16 +4,25 @@ counted."""
 import logging
 import random
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 
+from django.core.exceptions import ValidationError
+from django.db import connections
+from django.db.models import Q
 from django.db.utils import Error
 
+from ..fields import check_name
+from ..lifecycle.execute import in_transaction
 from ..lifecycle.table import Table
+from ..models import Minute
+from ..models.minute import SUMS
 from ..worker import background
-from . import recorder, roll_up
+from . import roll_up
 from .counts import QUEUES_MAX
 from .numbers import backlogs
+from .recorder import this_minute
 
 logger = logging.getLogger("django_dbqueue")
 
@@ -46,7 +55,8 @@ class BacklogSampler:
         if not self.tables:
             return
         alias = self.tables[0].connection.alias
-        for step in (self._sample, partial(roll_up.prune, alias), partial(roll_up.fold, alias)):
+        sample = partial(sample_backlogs, self.tables)
+        for step in (sample, partial(roll_up.prune, alias), partial(roll_up.fold, alias)):
             try:
                 step()
             except Error as error:
@@ -54,19 +64,46 @@ class BacklogSampler:
                     raise
                 logger.debug("the minutes cannot be written for now: %s", error)
 
-    def _sample(self) -> None:
-        sample_backlogs(self.tables)
-
 
 def sample_backlogs(tables: Sequence[Table]) -> None:
     """Note what waits in the 100 queues of each table with most jobs; the first one in a minute
     does, and that two of them do is no harm. The tables are those of one database."""
     alias = tables[0].connection.alias
-    wanted = {table.job_table for table in tables} - recorder.sampled(alias)
+    wanted = {table.job_table for table in tables} - sampled(alias)
     counted = backlogs(alias, wanted, COUNTED_WITHIN)
-    for job_table, queue in recorder.busy_lately(alias) if counted else ():
+    for job_table, queue in busy_lately(alias) if counted else ():
         if job_table in counted:
             counted[job_table].setdefault(queue, 0)
     for job_table, jobs in counted.items():
         if jobs:
-            recorder.write_backlog(alias, job_table, dict(jobs.most_common(QUEUES_MAX)))
+            write_backlog(alias, job_table, dict(jobs.most_common(QUEUES_MAX)))
+
+
+def sampled(alias: str) -> set[str]:
+    """The queue tables whose backlog somebody has noted in this minute."""
+    rows = Minute.objects.using(alias).filter(minute=this_minute(alias), backlog__isnull=False)
+    return set(rows.values_list("job_table", flat=True).distinct())
+
+
+def busy_lately(alias: str) -> set[tuple[str, str]]:
+    """The queue tables and queues in which something happened, or waited, in the last hour; that
+    somebody looked and found nothing is neither."""
+    busy = Q(*((f"{name}__gt", 0) for name in (*SUMS, "backlog")), _connector=Q.OR)
+    lately = Minute.objects.using(alias).filter(busy, minute__gt=this_minute(alias) - 60)
+    return set(lately.values_list("job_table", "queue").distinct())
+
+
+def write_backlog(alias: str, job_table: str, by_queue: Mapping[str, int]) -> None:
+    """Note how many jobs of each queue are neither done nor buried."""
+    minute, rows = this_minute(alias), Minute.objects.using(alias)
+    named = {}
+    for queue, backlog in by_queue.items():
+        with suppress(ValidationError):  # a hand may have written anything into the table
+            check_name(queue, "queue")
+            named[str(queue)] = backlog
+    fresh = [Minute(job_table=job_table, queue=queue, minute=minute) for queue in named]
+    rows.bulk_create(fresh, ignore_conflicts=True)
+    written = list(rows.filter(job_table=job_table, queue__in=named, minute=minute).only("queue"))
+    for row in written:
+        row.backlog = named[row.queue]
+    in_transaction(connections[alias], partial(rows.bulk_update, written, ["backlog"]))

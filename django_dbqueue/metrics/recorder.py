@@ -7,7 +7,6 @@ import time
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from types import MappingProxyType
@@ -15,12 +14,11 @@ from typing import Any
 
 from django.core.exceptions import ValidationError
 from django.db import connections
-from django.db.models import F, Q
+from django.db.models import F
 from django.db.utils import Error
 
 from .. import events
 from ..dialects import dialect_of
-from ..fields import check_name
 from ..lifecycle.claim_end import RetryDecision
 from ..lifecycle.execute import in_transaction, retry
 from ..lifecycle.failures import Failure
@@ -218,36 +216,6 @@ def add(
 
     with addition.doubted():
         in_transaction(connections[alias], write)
-
-
-def sampled(alias: str) -> set[str]:
-    """The queue tables whose backlog somebody has noted in this minute."""
-    rows = Minute.objects.using(alias).filter(minute=this_minute(alias), backlog__isnull=False)
-    return set(rows.values_list("job_table", flat=True).distinct())
-
-
-def write_backlog(alias: str, job_table: str, backlogs: Mapping[str, int]) -> None:
-    """Note how many jobs of each queue are neither done nor buried."""
-    minute, rows = this_minute(alias), Minute.objects.using(alias)
-    named = {}
-    for queue, backlog in backlogs.items():
-        with suppress(ValidationError):  # a hand may have written anything into the table
-            check_name(queue, "queue")
-            named[str(queue)] = backlog
-    fresh = [Minute(job_table=job_table, queue=queue, minute=minute) for queue in named]
-    rows.bulk_create(fresh, ignore_conflicts=True)
-    written = list(rows.filter(job_table=job_table, queue__in=named, minute=minute).only("queue"))
-    for row in written:
-        row.backlog = named[row.queue]
-    in_transaction(connections[alias], partial(rows.bulk_update, written, ["backlog"]))
-
-
-def busy_lately(alias: str) -> set[tuple[str, str]]:
-    """The queue tables and queues in which something happened, or waited, in the last hour; that
-    somebody looked and found nothing is neither."""
-    busy = Q(*((f"{name}__gt", 0) for name in (*SUMS, "backlog")), _connector=Q.OR)
-    lately = Minute.objects.using(alias).filter(busy, minute__gt=this_minute(alias) - 60)
-    return set(lately.values_list("job_table", "queue").distinct())
 
 
 RECORDER = Recorder()

@@ -5,8 +5,8 @@ import pytest
 from django.db import connection
 
 from django_dbqueue.lifecycle.table import table_of
-from django_dbqueue.metrics.backlogs import sample_backlogs
-from django_dbqueue.metrics.recorder import busy_lately, sampled, this_minute
+from django_dbqueue.metrics.backlogs import busy_lately, sample_backlogs, sampled
+from django_dbqueue.metrics.recorder import this_minute
 from django_dbqueue.models import Minute
 from tests.kit.connections import truncate
 from tests.kit.counting import count_all

@@ -15,9 +15,14 @@ from django_dbqueue.fields import DbNow
 from django_dbqueue.lifecycle.claim_end import RetryDecision
 from django_dbqueue.lifecycle.table import table_of
 from django_dbqueue.metrics import recorder
-from django_dbqueue.metrics.backlogs import BacklogSampler, sample_backlogs
+from django_dbqueue.metrics.backlogs import (
+    BacklogSampler,
+    busy_lately,
+    sample_backlogs,
+    write_backlog,
+)
 from django_dbqueue.metrics.counting import OPEN
-from django_dbqueue.metrics.recorder import Recorder, add, busy_lately, this_minute, write_backlog
+from django_dbqueue.metrics.recorder import Recorder, add, this_minute
 from django_dbqueue.metrics.roll_up import LOOK_BACK_MINUTES, fold, fold_quarter, prune
 from django_dbqueue.metrics.time_series import history
 from django_dbqueue.models import Minute, TableCount, Worker
