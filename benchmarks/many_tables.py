@@ -26,7 +26,7 @@ from benchmarks.drain import url
 from benchmarks.processes import cpu_seconds
 
 PLACES = ("mariadb", "postgresql")
-SETTLE, LOOK = 60.0, 300.0  # seconds; few jobs of many tables are counted so often
+SETTLE, LOOK = 60.0, 300.0  # seconds; the longer one is between two counts of a table with few jobs
 MODELS = """
 from django_dbqueue.models import Job
 

@@ -4,8 +4,8 @@ counted."""
 import logging
 import random
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from functools import partial
 
 from django.core.exceptions import ValidationError
@@ -20,6 +20,7 @@ from ..models import Minute
 from ..models.minute import SUMS
 from ..worker import background
 from . import roll_up
+from .counting import PAUSE_OF_FEW_MAX
 from .counts import QUEUES_MAX
 from .numbers import backlogs
 from .recorder import this_minute
@@ -28,7 +29,8 @@ logger = logging.getLogger("django_dbqueue")
 
 SAMPLE_SECONDS = 60.0  # between two looks at the backlogs
 FIRST_SAMPLE = 5.0  # seconds
-COUNTED_WITHIN = 300.0  # seconds; of a count that is older nothing is noted
+COUNTED_WITHIN = 2 * PAUSE_OF_FEW_MAX  # seconds; of a count that is older nothing is noted
+TABLES_MAX = 100  # whose counts are looked at together
 
 
 def subscribe() -> None:
@@ -54,29 +56,42 @@ class BacklogSampler:
         self._sample_at = time.monotonic() + SAMPLE_SECONDS
         if not self.tables:
             return
-        alias = self.tables[0].connection.alias
+        table = self.tables[0]
+        alias = table.connection.alias
         sample = partial(sample_backlogs, self.tables)
         for step in (sample, partial(roll_up.prune, alias), partial(roll_up.fold, alias)):
-            try:
+            with _unless_away(table):
                 step()
-            except Error as error:
-                if self.tables[0].dialect.error_kind(error):
-                    raise
-                logger.debug("the minutes cannot be written for now: %s", error)
+
+
+@contextmanager
+def _unless_away(table: Table) -> Iterator[None]:
+    """Whatever else goes wrong is left for another time: other steps may work."""
+    try:
+        yield
+    except Error as error:
+        if table.dialect.error_kind(error):
+            raise
+        logger.debug("the minutes cannot be written for now: %s", error)
 
 
 def sample_backlogs(tables: Sequence[Table]) -> None:
-    """Note what waits in the 100 queues of each table with most jobs; the first one in a minute
-    does, and that two of them do is no harm. The tables are those of one database."""
+    """Note what waits in each of these tables of one database, in its 100 queues with most jobs.
+
+    The first process in a minute does; that two do is no harm.
+    """
     alias = tables[0].connection.alias
-    wanted = {table.job_table for table in tables} - sampled(alias)
-    counted = backlogs(alias, wanted, COUNTED_WITHIN)
-    for job_table, queue in busy_lately(alias) if counted else ():
-        if job_table in counted:
-            counted[job_table].setdefault(queue, 0)
-    for job_table, jobs in counted.items():
-        if jobs:
-            write_backlog(alias, job_table, dict(jobs.most_common(QUEUES_MAX)))
+    wanted = sorted({table.job_table for table in tables} - sampled(alias))
+    busy = busy_lately(alias) if wanted else set()
+    for start in range(0, len(wanted), TABLES_MAX):
+        counted = backlogs(alias, wanted[start : start + TABLES_MAX], COUNTED_WITHIN)
+        for job_table, queue in busy:
+            if job_table in counted:
+                counted[job_table].setdefault(queue, 0)
+        for job_table, jobs in counted.items():
+            if jobs:
+                with _unless_away(tables[0]):
+                    write_backlog(alias, job_table, dict(jobs.most_common(QUEUES_MAX)))
 
 
 def sampled(alias: str) -> set[str]:
@@ -89,7 +104,9 @@ def busy_lately(alias: str) -> set[tuple[str, str]]:
     """The queue tables and queues in which something happened, or waited, in the last hour; that
     somebody looked and found nothing is neither."""
     busy = Q(*((f"{name}__gt", 0) for name in (*SUMS, "backlog")), _connector=Q.OR)
-    lately = Minute.objects.using(alias).filter(busy, minute__gt=this_minute(alias) - 60)
+    first = this_minute(alias) - 59
+    # With both ends SQLite uses the index of minutes, whether it has statistics or not.
+    lately = Minute.objects.using(alias).filter(busy, minute__gte=first, minute__lt=first + 60)
     return set(lately.values_list("job_table", "queue").distinct())
 
 

@@ -198,6 +198,6 @@ def backlogs(alias: str, job_tables: Collection[str], within: float) -> dict[str
     }
     rows = QueueCount.objects.using(alias).filter(job_table__in=[*found], status__in=UNENDED)
     for name, queue, jobs in rows.values_list("job_table", "queue", "jobs"):
-        if queue != OTHERS:
+        if queue != OTHERS and name in found:  # whose name may differ in its case
             found[name][queue] += jobs
     return found

@@ -347,7 +347,7 @@ def test_of_a_count_that_is_too_old_no_backlog_is_noted():
     Note.objects.create()
     sample_backlogs([table()])
     count_all(Note)
-    TableCount.objects.update(counted_at=DbNow(plus=-301))
+    TableCount.objects.update(counted_at=DbNow(plus=-601))
     sample_backlogs([table()])
     assert not Minute.objects.exists()
 

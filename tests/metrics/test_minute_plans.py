@@ -1,5 +1,5 @@
-"""What is looked for among the minutes once a minute reads those of the last hour, next to a day of
-twenty queues, most of them in one table."""
+"""What is looked for among the minutes once a minute reads those of the last hour, next to 17 hours
+of twenty queues, most of them in one table."""
 
 import pytest
 from django.db import connection
@@ -17,6 +17,7 @@ pytestmark = [pytest.mark.usefixtures("db_rows"), pytest.mark.proof]
 MINUTES = Minute._meta.db_table
 QUEUES, POWER = 20, 10
 LAST_HOUR = 60 * QUEUES
+BUSY = [0, 1] * 9 + [1, 1]
 
 
 @pytest.fixture
@@ -25,7 +26,7 @@ def minutes():
     now = this_minute("default")
     tables = ["queueapp_note"] * (QUEUES - 2) + ["queueapp_batch", "elsewhere_gone"]
     Minute.objects.bulk_create(
-        Minute(job_table=name, queue=f"q{n:02}", minute=now, completed=n % 3, backlog=0)
+        Minute(job_table=name, queue=f"q{n:02}", minute=now, completed=BUSY[n], backlog=0)
         for n, name in enumerate(tables)
     )
     columns = [field.column for field in Minute._meta.fields if not field.primary_key]
@@ -34,14 +35,15 @@ def minutes():
         for power in range(POWER):
             sql = f"INSERT INTO {MINUTES} ({into}) SELECT {of} FROM {MINUTES}"
             cursor.execute(sql, [2**power])
-    update_statistics(MINUTES)
+    if connection.vendor != "sqlite":  # where nobody ever asks for them
+        update_statistics(MINUTES)
     yield
     truncate(MINUTES)
 
 
 def test_a_look_reads_the_last_hour_alone(minutes):
     assert Minute.objects.count() == QUEUES * 2**POWER
-    assert len(busy_lately("default")) == 13
+    assert len(busy_lately("default")) == 11
     assert steps(lambda: busy_lately("default"), MINUTES) < 5 * LAST_HOUR
     assert steps(lambda: sampled("default"), MINUTES) < LAST_HOUR
 
@@ -52,4 +54,4 @@ def test_a_busy_queue_of_another_table_is_no_queue_of_this_one(minutes):
     sample_backlogs([table_of(Note, "default")])
     noted = Minute.objects.filter(minute__gt=this_minute("default") - 2, backlog__isnull=False)
     assert set(noted.values_list("job_table", flat=True)) == {"queueapp_note"}
-    assert set(noted.values_list("queue", flat=True)) == {f"q{n:02}" for n in range(18) if n % 3}
+    assert set(noted.values_list("queue", flat=True)) == {f"q{n:02}" for n in range(18) if BUSY[n]}

@@ -9,29 +9,24 @@ import pytest
 from django.core.management import call_command
 from django.db import connection, connections
 from django.db.models import Sum
-from django.test.utils import CaptureQueriesContext
 
-from django_dbqueue.fields import DbNow
 from django_dbqueue.lifecycle.claim_end import RetryDecision
 from django_dbqueue.lifecycle.table import table_of
 from django_dbqueue.metrics import recorder
 from django_dbqueue.metrics.backlogs import (
     BacklogSampler,
-    busy_lately,
     sample_backlogs,
     write_backlog,
 )
-from django_dbqueue.metrics.counting import OPEN
 from django_dbqueue.metrics.recorder import Recorder, add, this_minute
 from django_dbqueue.metrics.roll_up import LOOK_BACK_MINUTES, fold, fold_quarter, prune
 from django_dbqueue.metrics.time_series import history
-from django_dbqueue.models import Minute, TableCount, Worker
+from django_dbqueue.models import Minute, Worker
 from django_dbqueue.models.minute import FINE, KEPT, QUARTER, RAN, WAITED
 from django_dbqueue.monitor.worker_list import list_workers, request_drain, request_resume
 from django_dbqueue.states import Status
 from django_dbqueue.testing import virtual_clock
 from django_dbqueue.worker.health import ThroughputCounter
-from django_dbqueue.worker.served import queue_tables
 from django_dbqueue.worker.shared_memory import SharedMemory
 from tests.kit.broken_rows import edit
 from tests.kit.counting import count_all
@@ -117,84 +112,6 @@ def refuse(key, columns, kinds=recorder.NO_KINDS):
     """The database's own refusal."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT nonsense FROM nowhere")
-
-
-def test_the_backlog_is_sampled_once_a_minute_for_idle_queues_too():
-    table, minute = table_of(Note, "default"), this_minute("default")
-    Minute.objects.create(job_table=table.job_table, queue="idle", minute=minute - 5, completed=1)
-    Note.objects.create()
-    Note.objects.enqueue(delay=60)
-    Note.objects.create(queue="other")
-    Note.objects.claim(queue="other")
-    count_all(Note)
-    sample_backlogs([table])
-    Note.objects.create()
-    sample_backlogs([table])
-    found = dict(
-        Minute.objects.filter(minute__gte=minute, backlog__isnull=False).values_list(
-            "queue", "backlog"
-        )
-    )
-    if this_minute("default") == minute:
-        assert found == {"default": 2, "other": 1, "idle": 0}
-
-
-def test_of_very_many_queues_the_backlogs_of_a_hundred_are_noted_by_a_few_statements():
-    table = table_of(Note, "default")
-    Note.objects.bulk_create(Note(queue=f"q{n:03}") for n in range(150))
-    Note.objects.bulk_create(Note(queue="q149") for _ in range(5))
-    count_all(Note)
-    with CaptureQueriesContext(connection) as asked:
-        sample_backlogs([table])
-    assert len(asked) < 20
-    found = dict(Minute.objects.values_list("queue", "backlog"))
-    assert len(found) == 100
-    assert found["q149"] == 6
-
-
-def statements_of_a_look(tables):
-    sampler = BacklogSampler(tables)
-    with CaptureQueriesContext(connection) as asked:
-        sampler.write()
-    return len(asked)
-
-
-def test_a_look_at_many_idle_tables_asks_no_more_than_at_one():
-    tables = [table_of(model, "default") for model in queue_tables()]
-    assert len(tables) > 10
-    counts = [TableCount(job_table=one.job_table, part=OPEN, counted_at=DbNow()) for one in tables]
-    TableCount.objects.bulk_create(counts)
-    assert statements_of_a_look(tables) == statements_of_a_look(tables[:1])
-    assert not Minute.objects.exists()
-
-
-def test_the_backlogs_of_several_tables_are_told_apart():
-    tables = [table_of(model, "default") for model in (Note, Batch, Mailed)]
-    Minute.objects.create(job_table="queueapp_mailed", queue="q", minute=this_minute("default") - 5)
-    Minute.objects.update(completed=1)
-    Note.objects.bulk_create([Note(), Note(), Note(queue="other")])
-    Batch.objects.create()
-    for model in (Note, Batch, Mailed):
-        count_all(model)
-    sample_backlogs(tables)
-    found = Minute.objects.filter(backlog__isnull=False)
-    assert set(found.values_list("job_table", "queue", "backlog")) == {
-        ("queueapp_note", "default", 2),
-        ("queueapp_note", "other", 1),
-        ("queueapp_batch", "default", 1),
-        ("queueapp_mailed", "q", 0),
-    }
-
-
-def test_a_queue_in_which_nothing_happens_any_more_is_counted_for_an_hour_only():
-    table, minute = table_of(Note, "default"), this_minute("default")
-    rows = {"done": {"completed": 1}, "failed": {"failed": 1}, "waits": {"backlog": 1}}
-    for queue, columns in {**rows, "was": {"backlog": 0}}.items():
-        Minute.objects.create(job_table=table.job_table, queue=queue, minute=minute - 5, **columns)
-    for ago in (61, 5):
-        old = {"completed": int(ago > 60), "backlog": 0}
-        Minute.objects.create(job_table=table.job_table, queue="old", minute=minute - ago, **old)
-    assert busy_lately("default") == {(table.job_table, queue) for queue in rows}
 
 
 def test_queues_whose_names_a_hand_wrote_are_not_counted_and_harm_no_others():
