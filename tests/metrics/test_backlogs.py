@@ -83,7 +83,7 @@ def noted():
 
 def test_the_backlogs_of_several_tables_are_told_apart():
     """Jobs wait in three of them, one of which nobody counts any more; one had jobs lately."""
-    models, was = [Note, Batch, Big, Mailed], this_minute("default") - 5
+    models, was = (Note, Batch, Big, Mailed), this_minute("default") - 5
     Minute.objects.create(job_table="queueapp_mailed", queue="q", minute=was, completed=1)
     for busy in (Note, Batch, Big):
         busy.objects.bulk_create([busy(), busy(), busy(queue="other")])
