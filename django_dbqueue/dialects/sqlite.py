@@ -168,7 +168,7 @@ class SQLite(Dialect):
                 session.execute("COMMIT")
 
     def own_session(self) -> str:
-        # SQLite's own busy handler naps up to 100 ms and starves claimers.
+        # SQLite's own busy handler naps for fixed times, up to 100 ms, and starves claimers.
         return "PRAGMA busy_timeout = 0"
 
     def kind_of_code(self, error: Error) -> ErrorKind | None:
@@ -186,7 +186,8 @@ class SQLite(Dialect):
         longest = 0.0015
         while time.monotonic() < give_up:
             yield random.uniform(0.0003, longest)
-            longest = min(longest * 1.2, 0.02)
+            # Long ones at last: of many that wait, each try costs more than it gains.
+            longest = min(longest * 1.5, 0.1)
 
     def durability_problem(self, cursor: CursorWrapper) -> str:
         off = cursor.execute("PRAGMA synchronous").fetchone()[0] == 0

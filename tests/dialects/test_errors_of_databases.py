@@ -1,5 +1,6 @@
 """Which of a database's errors mean that its statement is to be run again, and how."""
 
+from itertools import accumulate, islice
 from typing import Any
 
 import pytest
@@ -93,3 +94,12 @@ def test_a_locked_file_is_tried_again():
     holder.close()
     own.close()
     assert dialect_of(own).error_kind(error) is ErrorKind.AGAIN
+
+
+@pytest.mark.skipif(connection.vendor != "sqlite", reason="only SQLite locks the whole database")
+def test_who_waits_for_long_tries_seldom_and_who_has_just_come_often():
+    """Each try costs the processor as much as a job."""
+    pauses = list(islice(dialect_of(connections["default"]).retry_pauses(), 300))
+    tries = [waited for waited in accumulate(pauses) if waited < 1.0]
+    assert 10 < len(tries) < 60
+    assert sum(waited < 0.02 for waited in tries) >= 4
