@@ -4,7 +4,8 @@ counted."""
 import logging
 import random
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 
@@ -16,13 +17,14 @@ from django.db.utils import Error
 from ..fields import check_name
 from ..lifecycle.execute import in_transaction
 from ..lifecycle.table import Table
-from ..models import Minute
+from ..models import Minute, QueueCount, TableCount
+from ..models.archived import UNENDED
 from ..models.minute import SUMS
+from ..models.total import OTHERS
 from ..worker import background
 from . import roll_up
-from .counting import PAUSE_OF_FEW_MAX
+from .counting import OPEN, PAUSE_OF_FEW_MAX, age_of, seconds_since
 from .counts import QUEUES_MAX
-from .numbers import backlogs
 from .recorder import this_minute
 
 logger = logging.getLogger("django_dbqueue")
@@ -84,7 +86,7 @@ def sample_backlogs(tables: Sequence[Table]) -> None:
     wanted = sorted({table.job_table for table in tables} - sampled(alias))
     busy = busy_lately(alias) if wanted else set()
     for start in range(0, len(wanted), TABLES_MAX):
-        counted = backlogs(alias, wanted[start : start + TABLES_MAX], COUNTED_WITHIN)
+        counted = last_counted(alias, wanted[start : start + TABLES_MAX])
         for job_table, queue in busy:
             if job_table in counted:
                 counted[job_table].setdefault(queue, 0)
@@ -98,6 +100,23 @@ def sampled(alias: str) -> set[str]:
     """The queue tables whose backlog somebody has noted in this minute."""
     rows = Minute.objects.using(alias).filter(minute=this_minute(alias), backlog__isnull=False)
     return set(rows.values_list("job_table", flat=True).distinct())
+
+
+def last_counted(alias: str, job_tables: Collection[str]) -> dict[str, Counter[str]]:
+    """How many jobs of each queue had neither ended nor been buried at the last count, by queue
+    table; without those that were not counted for long."""
+    counts = TableCount.objects.using(alias).filter(job_table__in=job_tables, part=OPEN)
+    counts = counts.annotate(age=seconds_since(alias, "counted_at"))
+    found = {
+        name: Counter[str]()
+        for name, seconds in counts.values_list("job_table", "age")
+        if (age := age_of(seconds)) is not None and age <= COUNTED_WITHIN
+    }
+    rows = QueueCount.objects.using(alias).filter(job_table__in=[*found], status__in=UNENDED)
+    for name, queue, jobs in rows.values_list("job_table", "queue", "jobs"):
+        if queue != OTHERS and name in found:  # whose name may differ in its case
+            found[name][queue] += jobs
+    return found
 
 
 def busy_lately(alias: str) -> set[tuple[str, str]]:

@@ -1,8 +1,7 @@
 """How many jobs are in each queue and state: counted now where they are few, else as they were
 counted in the background, with the age of that count."""
 
-from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,8 +16,6 @@ from ..states import Status
 from ..texts.wording import ago, number
 from .counting import FEW, OPEN, PARTS, age_of, seconds_since
 from .counts import count_by_queue
-
-UNENDED = (Status.READY, Status.CLAIMED, Status.DELAYED)
 
 
 @dataclass(frozen=True)
@@ -185,19 +182,3 @@ class Numbers:
         if age is None or max(0, number) < least:
             return Count(least, is_at_least=True)
         return Count(max(0, number), seconds_ago=age)
-
-
-def backlogs(alias: str, job_tables: Collection[str], within: float) -> dict[str, Counter[str]]:
-    """How many jobs of each queue had neither ended nor been buried at the last count, by queue
-    table; without those that were not counted within so many seconds."""
-    counts = TableCount.objects.using(alias).filter(job_table__in=job_tables, part=OPEN)
-    counts = counts.annotate(age=seconds_since(alias, "counted_at"))
-    ages = {name: age_of(age) for name, age in counts.values_list("job_table", "age")}
-    found = {
-        name: Counter[str]() for name, age in ages.items() if age is not None and age <= within
-    }
-    rows = QueueCount.objects.using(alias).filter(job_table__in=[*found], status__in=UNENDED)
-    for name, queue, jobs in rows.values_list("job_table", "queue", "jobs"):
-        if queue != OTHERS and name in found:  # whose name may differ in its case
-            found[name][queue] += jobs
-    return found
