@@ -29,7 +29,7 @@ FOREIGN = {
     *("--burst", "--duration", "--max-idle-time", "--num-workers", "--with-scheduler"),  # of RQ
     *("--days", "--lockfile"),  # of django-post_office
     "--single-transaction",  # of mariadb-dump
-    *("--full", "--only", "--suite"),  # of our tests and benchmarks
+    *("--full", "--only", "--part", "--suite"),  # of our tests and benchmarks
     "--daemon",  # of Laravel
     *("--range", "--hours"),  # of Laravel
     "--measure",
