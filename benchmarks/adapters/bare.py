@@ -80,7 +80,7 @@ def claim_of(dialect: Dialect, table: str, limit: int, owner: str) -> Claim:
         sets=f"status = 1, owner = %s, attempts = attempts + 1, dequeued_time = {dialect.now}, "
         f"retry_at = {dialect.now_plus('%s')}",
         params=[owner, TIME_TO_RUN],
-        strict_order=False,
+        in_order=False,
     )
 
 

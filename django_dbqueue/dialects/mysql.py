@@ -15,8 +15,10 @@ from django.db.utils import Error
 
 from ..states import CLAIMABLE
 from . import galera
+from . import mysql_server as server
 from .base import NOTHING_TO_DO, SILENCE_SECONDS, Dialect, rollback_on_error
 from .claim_turns import ClaimTurns
+from .floors import candidates_above
 from .several_queues import candidates
 from .types import Claim, ConnectionRoom, ErrorKind, Row, Statement
 
@@ -55,7 +57,6 @@ ERROR_KINDS = {
 }
 TRIES = 4
 NO_TURN = nullcontext(enter_result=False)
-UNPURGED_MAX = 1_000_000  # transactions whose old rows stay
 REFUSED = 2**63  # no key: it is greater than the greatest bigint
 
 
@@ -63,6 +64,7 @@ class MySQL(Dialect):
     impatient_options: ClassVar[Mapping[str, int]] = {"connect_timeout": 2}
     connects_in_time = False
     compares_rows = seeks_in_recursion = False
+    passes_dead_rows = True
     name_collation = "utf8mb4_bin"
     now = "UTC_TIMESTAMP(6)"
     clock_pattern = r"UTC_TIMESTAMP\(6?\)"
@@ -176,7 +178,7 @@ class MySQL(Dialect):
 
     def _candidates(self, cursor: CursorWrapper, claim: Claim, is_alone: bool) -> list[Any]:
         """Keys to try, ascending; where others claim too, a random part of a wider window."""
-        wide = claim.place in self.turns.contended and not (is_alone or claim.strict_order)
+        wide = claim.place in self.turns.contended and not (is_alone or claim.in_order)
         window = 4 * claim.limit + 20 if wide else claim.limit
         params: Sequence[Any] = claim.queue, window
         ready = (
@@ -185,6 +187,8 @@ class MySQL(Dialect):
         )
         if claim.others:
             ready, params = candidates(claim, window, "(", ")")
+        elif claim.floors:
+            ready, params = candidates_above(self, claim, window, "(", ")")
         cursor.execute(ready, params)
         keys = [key for (key,) in cursor.fetchall()]
         start = random.randint(0, max(0, len(keys) - claim.limit))
@@ -256,45 +260,12 @@ class MySQL(Dialect):
         return "" if value == "1" else f"innodb_flush_log_at_trx_commit is {value}"
 
     def cautions(self, cursor: CursorWrapper) -> Iterator[tuple[str, str]]:
-        cursor.execute("SELECT @@GLOBAL.read_only")
-        if cursor.fetchone()[0]:
-            yield "dbqueue.W011", "this server takes no writes (read_only): it may be a replica"
-        # MariaDB's own; MySQL shows nobody without privileges who replicates from it.
-        names = "'Slaves_connected', 'Rpl_semi_sync_master_status', 'Innodb_history_list_length'"
-        cursor.execute(f"SHOW GLOBAL STATUS WHERE Variable_name IN ({names})")
-        status = dict(cursor.fetchall())
-        if (
-            int(status.get("Slaves_connected", 0))
-            and status.get("Rpl_semi_sync_master_status") != "ON"
-        ):
-            yield "dbqueue.W012", "its replicas are asynchronous"
-        if (behind := int(status.get("Innodb_history_list_length", 0))) > UNPURGED_MAX:
-            yield "dbqueue.W014", f"the old rows of {behind:,} transactions are not purged yet"
+        yield from server.cautions(cursor)
         if self.is_node and (problem := galera.spread(self.connection)):
             yield "dbqueue.W015", problem
 
     def connection_room(self, cursor: CursorWrapper) -> ConnectionRoom:
-        cursor.execute("SELECT @@GLOBAL.max_connections, @@SESSION.max_user_connections")
-        most, most_of_user = cursor.fetchone()
-        cursor.execute("SHOW GLOBAL STATUS LIKE 'Threads_connected'")
-        room = ConnectionRoom(int(most), int(cursor.fetchone()[1]), "max_connections")
-        if not most_of_user:
-            return room
-        # An account that may not see others' sessions sees all of its own.
-        cursor.execute(
-            "SELECT COUNT(*) FROM information_schema.PROCESSLIST "
-            "WHERE USER = SUBSTRING_INDEX(CURRENT_USER(), '@', 1)"
-        )
-        ours = ConnectionRoom(int(most_of_user), cursor.fetchone()[0], "max_user_connections")
-        return min(room, ours, key=lambda one: one.free)
+        return server.connection_room(cursor)
 
     def engine_problem(self, cursor: CursorWrapper, table: str) -> str:
-        cursor.execute(
-            "SELECT engine FROM information_schema.tables "
-            "WHERE table_schema = DATABASE() AND table_name = %s",
-            [table],
-        )
-        row = cursor.fetchone()
-        if row is None or str(row[0]).lower() == "innodb":
-            return ""
-        return f"the table's engine is {row[0]}, which has no transactions; make it InnoDB"
+        return server.engine_problem(cursor, table)

@@ -15,6 +15,7 @@ from ..states import CLAIMABLE
 from . import postgresql_arrays as arrays
 from . import postgresql_server as server
 from .base import SILENCE_SECONDS, Dialect
+from .floors import candidates_above
 from .pooler import TransactionSettings
 from .postgresql_notify import CHANNEL, RECHECK_SECONDS, Notifier
 from .postgresql_turns import AdvisoryTurns, takes_several_statements
@@ -39,6 +40,7 @@ ERROR_KINDS = {
 
 
 HEADS = "dbqueue_heads"  # what a statement calls the first jobs that it has found
+LOCKED = " FOR UPDATE SKIP LOCKED"
 OFF = ("enable_seqscan", "enable_sort", "jit")  # how to read a table without its indexes
 
 
@@ -90,8 +92,11 @@ class PostgreSQL(Dialect):
     def claim(self, cursor: CursorWrapper, claim: Claim) -> list[Row]:
         if claim.others:
             ready, params = locked_in_turn(claim)
+        elif claim.floors:
+            begin, end = f"SELECT {claim.pk} FROM (", f"{LOCKED}) AS of_one"
+            ready, params = candidates_above(self, claim, claim.limit, begin, end)
         else:
-            ready, params = _ready_above(claim) if claim.floors else _ready(claim)
+            ready, params = _ready(claim)
         # ANY(ARRAY(..)) runs the sub-select once; IN (..) may run it again and claim too many.
         sql = (
             f"UPDATE {claim.table} SET {claim.sets} WHERE {claim.pk} = ANY(ARRAY({ready})) "
@@ -265,21 +270,9 @@ class PostgreSQL(Dialect):
         return ErrorKind.LOST if isinstance(error, OperationalError | InternalError) else None
 
 
-def _ready(claim: Claim, condition: str = "", bounds: Sequence[Any] = ()) -> tuple[str, list[Any]]:
+def _ready(claim: Claim) -> Statement:
     sql = (
-        f"SELECT {claim.pk} FROM {claim.table} WHERE {CLAIMABLE} AND queue = %s"
-        f"{claim.only}{condition} ORDER BY priority, {claim.pk} LIMIT %s FOR UPDATE SKIP LOCKED"
+        f"SELECT {claim.pk} FROM {claim.table} WHERE {CLAIMABLE} AND queue = %s{claim.only} "
+        f"ORDER BY priority, {claim.pk} LIMIT %s{LOCKED}"
     )
-    return sql, [claim.queue, *bounds, claim.limit]
-
-
-def _ready_above(claim: Claim) -> tuple[str, list[Any]]:
-    """Priority by priority, each from its floor on; what comes after the limit is not run."""
-    # An equality with the priority would have the index searched from its beginning.
-    condition = f" AND (priority, {claim.pk}) >= (%s, %s) AND priority <= %s"
-    parts, params = [], []
-    for number, (priority, key) in enumerate(claim.floors):
-        part, values = _ready(claim, condition, [priority, key, priority])
-        parts.append(f"SELECT {claim.pk} FROM ({part}) AS part{number}")
-        params += values
-    return f"{' UNION ALL '.join(parts)} LIMIT %s", [*params, claim.limit]
+    return sql, [claim.queue, claim.limit]

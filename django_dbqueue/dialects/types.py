@@ -50,7 +50,8 @@ class Claim:
     owner: str
     sets: str
     params: Sequence[Any]
-    strict_order: bool
+    # Whether those that come first are to be taken, however many others claim.
+    in_order: bool
     # By priority the key to begin at; other priorities are left out. Empty = the whole queue.
     floors: Sequence[Floor] = ()
     # A condition more for candidates, where only some of the ready jobs are to be had.

@@ -37,21 +37,23 @@ def claim(
     limit: int,
     owner: str,
     allowance: float = 0,
-    floors: Sequence[Floor] = (),
+    floors: Sequence[Floor] | None = None,
     on_rows: Callable[[Table, Sequence[Row]], None] | None = None,
     keyed_limit: int | None = None,
 ) -> list[Any]:
     """Claim up to ``limit`` ready jobs of a queue, the most urgent and oldest first.
 
     The claim ends by itself at ``retry_at``: the job's time to run plus ``allowance`` seconds from
-    now. ``floors`` leave out what is below them, where the database gains by it; ``on_rows``
-    gets the rows as they are stored; ``keyed_limit`` is for jobs with concurrency keys. Raises
+    now. ``floors`` leave out what is below them; where others claim, too, only a claim with some,
+    or with an empty list, is sure to take what comes first. ``on_rows`` gets the rows as they are
+    stored; ``keyed_limit`` is for jobs with concurrency keys. Raises
     ``TransactionManagementError`` inside ``atomic()``: a claim counts once it is committed. Jobs
     past ``expires_at`` come back with ``has_expired`` and are not to be run.
     """
     _check_limit(limit)
     _check_alone(table)
-    request = replace(_request(table, queue, int(limit), owner, allowance), floors=floors)
+    request = _request(table, queue, int(limit), owner, allowance)
+    request = request if floors is None else replace(request, floors=floors, in_order=True)
     request = replace(request, keyed_limit=keyed_limit) if table.takes_keys else request
     jobs: list[Any] = []
     for _ in range(versions.ROUNDS_MAX):
@@ -265,5 +267,5 @@ def _request(table: Table, queue: str, limit: int, owner: str, allowance: float)
         owner=owner,
         sets=sets,
         params=[owner, *params],
-        strict_order=table.policy.strict_order,
+        in_order=table.policy.strict_order,
     )

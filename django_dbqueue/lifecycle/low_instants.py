@@ -81,18 +81,21 @@ class LowInstant:
         moment = self.moment(table, seconds)
         above, floor = self.above(column)
         # By another name: else the order would be that of the text.
-        instant = f", {TEXT.format(column)} AS instant" if self.in_force else ""
+        instant = f", {TEXT.format(column)} AS instant, {column} < %s" if moment else ""
         began = time.monotonic()
         found = rows(
             table.connection,
             f"SELECT {table.pk}{instant} FROM {name} WHERE {kind}"
             f"{table.dialect.is_past(column, '%s')}{above} ORDER BY {column} LIMIT {CHUNK}",
-            [seconds, *floor],
+            [*([moment] if moment else []), seconds, *floor],
         )
         if not floor:
             self.looked(table, time.monotonic() - began, LOOKS)
-        is_full = len(found) == CHUNK
-        self.seen_up_to(found[-1][1] if is_full and instant else moment)
+        if moment and len(found) == CHUNK:
+            _, last, is_before = found[-1]
+            # What is committed late may come below the last one, however many there are.
+            moment = last if is_before else moment
+        self.seen_up_to(moment)
         return [key for key, *_ in found]
 
 

@@ -77,16 +77,23 @@ class LowWaterMarks:
         """The floors of a queue, the most urgent first."""
         return sorted(self._by_queue[queue].keys.items()) if queue in self._by_queue else []
 
-    def for_claim(self, queue: str) -> list[Floor]:
-        """The floors from which to claim; none where the whole queue is to be seen."""
+    def for_claim(self, queue: str) -> list[Floor] | None:
+        """The floors from which to claim; none where the whole queue is to be seen, and None where
+        no floors are in force."""
+        if not self.in_force:
+            return None
         marks = self._by_queue.get(queue)
-        is_whole = not self.in_force or marks is None or time.monotonic() >= marks.whole_at
+        is_whole = marks is None or time.monotonic() >= marks.whole_at
         return [] if is_whole else self.of(queue)
 
     def looked(self, table: Table, heads: Sequence[Head], seconds: float) -> None:
         """A whole look took so long, and found these."""
         may_help = table.dialect.passes_dead_rows and not table.policy.strict_order
-        self.in_force = may_help and is_slow(table, seconds, len(heads) + 1)
+        was_in_force, count = self.in_force, len(heads) + 1
+        self.in_force = may_help and is_slow(table, seconds, count, statements=count)
+        if not was_in_force:
+            # Claims that kept no order have passed over ready jobs.
+            self._by_queue.clear()
         pause = max(min(LONGEST, SHARE * seconds), LEAST_SHARE * seconds)
         self._look_at = time.monotonic() + pause
         self._may_look_at = time.monotonic() + min(LONGEST, IDLE_SHARE * seconds)
@@ -95,7 +102,9 @@ class LowWaterMarks:
             if marks is not None and not marks.holds(head.priority, head.key):
                 marks.whole_at = 0.0
 
-    def claimed(self, queue: str, jobs: Sequence[Any], limit: int, above: Sequence[Floor]) -> None:
+    def claimed(
+        self, queue: str, jobs: Sequence[Any], limit: int, above: Sequence[Floor] | None
+    ) -> None:
         """A claim from these floors took these jobs, the most urgent first."""
         lows = {job.priority: job.claim_key for job in reversed(jobs)}
         if not all(type(key) is int for key in lows.values()):
@@ -108,14 +117,14 @@ class LowWaterMarks:
         _keep(self._by_queue, {queue: marks}, MOST_QUEUES)
 
 
-def is_slow(table: Table, seconds: float, count: int) -> bool:
-    """Whether so many look-ups, in one statement, took their time in the database, not on the way
-    there or waiting to run."""
+def is_slow(table: Table, seconds: float, count: int, statements: int = 1) -> bool:
+    """Whether so many look-ups, in so many statements at most, took their time in the database, not
+    on the way there or waiting to run."""
     if seconds <= CHEAP * count:
         return False
     began = time.monotonic()
     rows(table.connection, "SELECT 1", [])
-    return seconds > CHEAP * count + TRIPS * (time.monotonic() - began)
+    return seconds > CHEAP * count + TRIPS * statements * (time.monotonic() - began)
 
 
 def _has_seen_all(marks: QueueMarks, lows: dict[int, int]) -> bool:

@@ -4,6 +4,7 @@ import random
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from ..dialects.floors import ready_above
 from ..dialects.types import Floor
 from ..fields import check_name
 from ..states import CLAIMABLE
@@ -70,8 +71,11 @@ def has_ready(table: Table, queue: str, floors: Sequence[Floor] = ()) -> bool:
     """Whether one queue has a ready job; at or above the floors, where there are any."""
     if not floors:
         return head_of(table, queue) is not None
-    above = f"queue = %s AND (priority, {table.pk}) >= (%s, %s) AND priority <= %s"
-    return any(_first(table, above, [queue, priority, key, priority]) for priority, key in floors)
+    for floor in floors:
+        above, bounds = ready_above(table.dialect, table.name, table.pk, queue, floor)
+        if rows(table.connection, f"SELECT 1 {above} LIMIT 1", bounds):
+            return True
+    return False
 
 
 def _heads(table: Table, after: str, until: str | None, most: int) -> list[Head]:

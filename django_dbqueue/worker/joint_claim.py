@@ -47,7 +47,7 @@ def claim_in_turn(
     queues: list[str],
     limit: int,
     owner: str,
-    floors: Sequence[Floor],
+    floors: Sequence[Floor] | None,
     note: Callable[[Table, Sequence[Row]], None],
     keyed: int | None,
 ) -> tuple[list[str], dict[str, list[Any]]]:

@@ -224,7 +224,11 @@ class QueueScheduler:
         return name != queue
 
     def note(
-        self, poller: TablePoller, found: dict[str, list[Any]], limit: int, floors: list[Floor]
+        self,
+        poller: TablePoller,
+        found: dict[str, list[Any]],
+        limit: int,
+        floors: list[Floor] | None,
     ) -> list[Any]:
         """What was claimed by one claim, by queue; as one list."""
         for queue, jobs in found.items():

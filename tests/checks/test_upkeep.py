@@ -4,7 +4,7 @@ import pytest
 from django.db import connection, connections
 
 from django_dbqueue.checks import tables
-from django_dbqueue.dialects import dialect_of, mysql, postgresql_server
+from django_dbqueue.dialects import dialect_of, mysql_server, postgresql_server
 
 pytestmark = pytest.mark.usefixtures("db_rows")
 of_postgresql = pytest.mark.skipif(connection.vendor != "postgresql", reason="only it vacuums")
@@ -52,7 +52,7 @@ def test_a_large_table_is_told_while_the_share_of_its_rows_is_what_counts(monkey
 def test_a_purge_that_is_far_behind_is_told(monkeypatch):
     if not getattr(connection, "mysql_is_mariadb", False):
         pytest.skip("MySQL shows it to nobody without privileges")
-    monkeypatch.setattr(mysql, "UNPURGED_MAX", -1)
+    monkeypatch.setattr(mysql_server, "UNPURGED_MAX", -1)
     [(check_id, message, hint)] = told()
     assert check_id == "dbqueue.W014"
     assert "are not purged yet" in message

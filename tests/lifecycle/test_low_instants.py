@@ -161,6 +161,11 @@ def test_a_commit_that_comes_a_moment_late_is_seen_at_once(monkeypatch, slow):
     assert [archive.archive(table(Kept), low) for _ in range(2)] == [0, 0]
     finished(30)
     assert archive.archive(table(Kept), low) == 1
+    for seconds in (20, 21, 22):
+        finished(seconds)
+    assert archive.archive(table(Kept), low) == 3  # as many as a look takes
+    finished(30)
+    assert archive.archive(table(Kept), low) == 1
 
 
 def test_a_reaper_remembers_it_table_by_table(slow):
@@ -218,17 +223,19 @@ def test_after_an_error_all_is_looked_at_again(slow):
     assert {fresh(job).status for job in (recent, old)} == {Status.READY}
 
 
+@pytest.mark.skipif(connection.vendor == "sqlite", reason="it keeps no dead rows in its indexes")
 def test_a_look_from_a_floor_passes_over_no_dead_rows(monkeypatch):
-    if not table().dialect.passes_dead_rows:
-        return
-    table().dialect.keep_to_indexes()
+    if connection.vendor == "mysql" and not getattr(connection, "mysql_is_mariadb", False):
+        pytest.skip("MySQL does not say what a statement reads")
+    dialect = table().dialect
+    dialect.keep_to_indexes()
     low = LowInstant()
     with snapshot():
         Kept.objects.enqueue_many({} for _ in range(DEAD))
         with connection.cursor() as cursor:
             cursor.execute(
-                f"UPDATE {KEPT} SET status = {Status.DONE:d}, finished_at = now(), "
-                f"retry_at = now() - INTERVAL '1 minute'"
+                f"UPDATE {KEPT} SET status = {Status.DONE:d}, finished_at = {dialect.now}, "
+                f"retry_at = {dialect.now_plus('-60')}"
             )
         while archive.archive(table(Kept), low):
             pass
@@ -239,8 +246,8 @@ def test_a_look_from_a_floor_passes_over_no_dead_rows(monkeypatch):
             for _ in range(3):
                 archive.archive(table(Kept), low)
         whole, _, above = map(read_by, statements)
-        print(f"\nbuffers: {whole} of a whole look, {above} of one from a floor")
-        assert above < 20 < whole / 5
+        print(f"\npages: {whole} of a whole look, {above} of one from a floor")
+        assert above < whole / 5
 
 
 def test_instants_that_somebody_wrote_by_hand_are_no_error(slow):

@@ -2,9 +2,10 @@
 
 BASE, SQLITE = "dialects/base.py", "dialects/sqlite.py"
 MYSQL, POSTGRESQL = "dialects/mysql.py", "dialects/postgresql.py"
-TURNS = "dialects/claim_turns.py"
+TURNS, FLOORS = "dialects/claim_turns.py", "dialects/floors.py"
 MARIADB, ON_POSTGRESQL = {"database": "mariadb"}, {"database": "postgresql"}
 TURNS_TESTS = {**MARIADB, "tests": ("tests/dialects/test_claim_turns.py",)}
+FLOORS_TESTS = {"tests": ("tests/lifecycle/test_growth.py",)}
 ADVISORY = "dialects/postgresql_turns.py"
 ADVISORY_TESTS = {**ON_POSTGRESQL, "tests": ("tests/dialects/test_postgresql_turns.py",)}
 
@@ -90,10 +91,24 @@ MUTANTS = [
     ),
     (
         MYSQL,
-        "not (is_alone or claim.strict_order)",
-        "not claim.strict_order",
+        "not (is_alone or claim.in_order)",
+        "not claim.in_order",
         "a claim whose turn it is leaves out what comes first",
         TURNS_TESTS,
+    ),
+    (
+        MYSQL,
+        "not (is_alone or claim.in_order)",
+        "not is_alone",
+        "what a claim leaves out is below its floor from then on",
+        {**MARIADB, **FLOORS_TESTS},
+    ),
+    (
+        FLOORS,
+        "if not dialect.compares_rows:",
+        "if False:",
+        "a claim from a floor goes through all that is below it",
+        {**MARIADB, **FLOORS_TESTS},
     ),
     (
         TURNS,

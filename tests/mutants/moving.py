@@ -2,7 +2,7 @@
 
 CLAIM, REAP, PROMOTION = "lifecycle/claim.py", "lifecycle/reap.py", "lifecycle/promotion.py"
 ARCHIVE, EXECUTE = "lifecycle/archive.py", "lifecycle/execute.py"
-LOW_INSTANTS = "lifecycle/low_instants.py"
+LOW_INSTANTS, LOW_WATER = "lifecycle/low_instants.py", "lifecycle/low_water.py"
 
 MUTANTS = [
     (CLAIM, "attempts = {ONE_MORE}, ", "", "a claim counts no attempt"),
@@ -81,6 +81,18 @@ MUTANTS = [
         "[seconds + LATE]",
         "[seconds]",
         "while looks are slow, what is committed a moment late is overlooked",
+    ),
+    (
+        LOW_INSTANTS,
+        "moment = last if is_before else moment",
+        "moment = last",
+        "while looks are slow, what is committed after a full look is overlooked",
+    ),
+    (
+        LOW_WATER,
+        "            self._by_queue.clear()",
+        "            pass",
+        "floors come from claims that passed over ready jobs",
     ),
     (
         LOW_INSTANTS,
