@@ -49,6 +49,9 @@ class Walk:
     columns: tuple[str, ...]
     wanted: str = ""
     is_unique: bool = True
+    # The same as the condition, for a database that, told that a state is equal to one, reads all
+    # rows in it from the first on, wherever a step begins.
+    state_range: str = ""
 
     @property
     def rows_max(self) -> int:
@@ -73,7 +76,9 @@ def count(table: Table, status: Status, pace: Pace, found: Counter[str]) -> Iter
 def _walks(table: Table, status: Status) -> list[Walk]:
     state = f"status = {status:d}"
     by_claim = ("queue", "priority", table.pk)
-    if status == Status.READY or not table.connection.features.supports_partial_indexes:
+    if not table.connection.features.supports_partial_indexes:
+        return [Walk(state, by_claim, state_range=f"status >= {status:d} AND status <= {status:d}")]
+    if status == Status.READY:
         return [Walk(state, by_claim)]
     if status == Status.DONE:
         return [_by_key(table, status)]
@@ -131,9 +136,10 @@ def _place_of(table: Table, walk: Walk, after: Place | None, number: int) -> Pla
     names = ", ".join(walk.columns)
     # As it is stored: a driver may make a time of it that is another one when it is written again.
     read = f"CAST({names} AS TEXT) AS place" if walk.columns == TIMES else names
+    order = f"status, {names}" if walk.state_range else names
     sql = (
-        f"SELECT {read} FROM {table.name} WHERE {walk.condition}{beyond} "
-        f"ORDER BY {names} LIMIT 1 OFFSET {number - 1}"
+        f"SELECT {read} FROM {table.name} WHERE {walk.state_range or walk.condition}{beyond} "
+        f"ORDER BY {order} LIMIT 1 OFFSET {number - 1}"
     )
     return next(iter(rows(table.connection, sql, params)), None)
 

@@ -104,6 +104,18 @@ def test_what_a_count_reads_does_not_grow_with_each_of_its_steps():
     assert took < 12 * rows
 
 
+@pytest.mark.skipif(connection.vendor != "mysql", reason="the others compare rows")
+@pytest.mark.usefixtures("bounded")
+def test_no_equality_leads_to_where_a_step_ends():
+    """Of ten million rows MariaDB believed that those after the fourth million were as many, so it
+    read all of them from the first one on, for each step: 0.8 s instead of 0.2 ms."""
+    with captured(BIG) as statements:
+        count_all(Big)
+    places = [one.sql for one in statements if "OFFSET" in one.sql]
+    assert len(places) > sum(real(Big).values()) / STEP
+    assert [sql for sql in places if "status =" in sql] == []
+
+
 def test_who_looks_reads_a_bounded_part_of_the_table():
     count_all(Big)
     numbers = Numbers(table(Big))
