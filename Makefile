@@ -92,7 +92,7 @@ prove: packages $(STAMPS)/servers  ## the promises at full length, on every data
 rates: packages $(STAMPS)/servers  ## what starts a second at a rate, and what mail servers see of limits (10 minutes)
 	$(PYTHON) scripts/servers.py run -- $(BIN)/python scripts/run_tests.py --jobs 1 --workers 1 --full -m proof -s tests/worker/test_rates.py tests/mail/test_limits.py
 
-growth: packages $(STAMPS)/servers  ## ten million rows next to none, and whether archive and prune keep up under a snapshot (3 hours, 20 GB); GROWTH_ARGS
+growth: packages $(STAMPS)/servers  ## ten million rows next to none, and whether archive and prune keep up under a snapshot (80 minutes, 20 GB); GROWTH_ARGS
 	$(PYTHON) scripts/servers.py run -- $(BIN)/python -m benchmarks.growth $(GROWTH_ARGS)
 
 burst: packages $(STAMPS)/servers  ## 5,000 jobs of 20 ms, by a worker that grows and by two that do not (10 minutes); BURST_ARGS

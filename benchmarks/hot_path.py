@@ -13,6 +13,7 @@ PACKAGE = BENCHMARKS.parent / "django_dbqueue"
 HOT_PATH = (
     *("events.py", "guard.py", "models/job.py", "worker/background.py", "worker/options.py"),
     *("dialects/__init__.py", "dialects/base.py", "dialects/types.py", "dialects/claim_turns.py"),
+    "dialects/floors.py",
     *("dialects/mysql.py", "dialects/sqlite.py"),
     *("dialects/postgresql.py", "dialects/postgresql_turns.py"),
     *("lifecycle/claim.py", "lifecycle/execute.py", "lifecycle/holder.py", "lifecycle/table.py"),

@@ -36,11 +36,10 @@ class Dialect:
     name_collation: ClassVar[str | None] = None
     # Is there only one writer at a time, so that claiming and finishing share a connection?
     one_writer: ClassVar[bool] = False
-    # Does a look pass over the rows that others could still see, one by one?
-    passes_dead_rows: ClassVar[bool] = False
     # Does a column of numbers hold nothing but numbers?
     has_typed_columns: ClassVar[bool] = True
-    seeks_in_recursion: ClassVar[bool] = True  # Does a look-up in such a query go by an index?
+    # Does a look-up in such a query go by an index? Then ``heads`` are found in one statement.
+    seeks_in_recursion: ClassVar[bool] = True
     has_lateral: ClassVar[bool] = False  # May a query in FROM name what stands before it?
     compares_rows: ClassVar[bool] = True  # Is an index searched with (a, b) > (x, y)?
     bounds_rows: ClassVar[bool] = True  # Does (a, b) <= (x, y) bound what is read?
@@ -97,12 +96,13 @@ class Dialect:
 
     def heads(self, table: str, pk: str, first: str, others: str, most: int) -> str | None:
         """A statement that finds the first ready job, (queue, priority, key), of up to ``most``
-        queues in one go; None = they are to be found one by one.
-
-        ``first`` is the condition for the first queue, ``others`` what is to be added for those
-        after it; their parameters come in this order.
-        """
+        queues in one go; None = they are to be found one by one. ``first`` is the condition for
+        the first queue, ``others`` what is added for those after it; so come their parameters."""
         return None
+
+    def gains_by_floors(self) -> bool:
+        """Whether a look passes over the rows that others could still see, one by one."""
+        return False
 
     def by_key(self, table: str) -> str:
         """The table as an UPDATE or SELECT names it when rows must be reached by primary key."""

@@ -25,6 +25,8 @@ def ready_above(
             f"AND queue <= %s AND priority >= %s AND priority <= %s AND {pk} >= %s"
         )
         bounds = [queue, queue, priority, priority, key]
+        # Else it may read all from the key on, whatever state and queue they have, and sort them.
+        table = f"{table} IGNORE INDEX (PRIMARY)"
     return f"FROM {table} WHERE {above}{only} ORDER BY status, queue, priority, {pk}", bounds
 
 
@@ -32,7 +34,7 @@ def candidates_above(
     dialect: Dialect, claim: Claim, most: int, begin: str, end: str
 ) -> tuple[str, Sequence[Any]]:
     """The keys of ``most`` jobs, priority by priority; ``begin`` and ``end`` go around what is
-    asked of each, and what comes after the limit is not run."""
+    asked of each."""
     parts, params = [], list[Any]()
     for floor in claim.floors:
         ready, bounds = ready_above(dialect, claim.table, claim.pk, claim.queue, floor, claim.only)

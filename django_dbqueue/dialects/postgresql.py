@@ -51,7 +51,6 @@ class PostgreSQL(Dialect):
     instant_literal = "TIMESTAMPTZ '{}+00'"
     minute = "FLOOR(EXTRACT(EPOCH FROM CLOCK_TIMESTAMP()) / 60)"
     silent_after_news = RECHECK_SECONDS
-    passes_dead_rows = True
     has_lateral = True
     bounds_rows = False
     # Whether a notification came that nobody has asked for yet, or may have been missed.
@@ -107,6 +106,9 @@ class PostgreSQL(Dialect):
             return self.turns.claim(cursor, claim, (sql, values))
         cursor.execute(sql, values)
         return list(cursor.fetchall())
+
+    def gains_by_floors(self) -> bool:
+        return True
 
     def heads(self, table: str, pk: str, first: str, others: str, most: int) -> str:
         found = f"SELECT queue, priority, {pk} FROM {table} WHERE {CLAIMABLE} AND"

@@ -44,9 +44,9 @@ def claim(
     """Claim up to ``limit`` ready jobs of a queue, the most urgent and oldest first.
 
     The claim ends by itself at ``retry_at``: the job's time to run plus ``allowance`` seconds from
-    now. ``floors`` leave out what is below them; where others claim, too, only a claim with some,
-    or with an empty list, is sure to take what comes first. ``on_rows`` gets the rows as they are
-    stored; ``keyed_limit`` is for jobs with concurrency keys. Raises
+    now. ``floors`` leave out what is below them. With floors, or an empty list of them, what comes
+    first is taken however many others claim, as with ``strict_order``. ``on_rows`` gets the rows as
+    they are stored; ``keyed_limit`` is for jobs with concurrency keys. Raises
     ``TransactionManagementError`` inside ``atomic()``: a claim counts once it is committed. Jobs
     past ``expires_at`` come back with ``has_expired`` and are not to be run.
     """

@@ -86,11 +86,23 @@ class LowWaterMarks:
         is_whole = marks is None or time.monotonic() >= marks.whole_at
         return [] if is_whole else self.of(queue)
 
-    def looked(self, table: Table, heads: Sequence[Head], seconds: float) -> None:
-        """A whole look took so long, and found these."""
-        may_help = table.dialect.passes_dead_rows and not table.policy.strict_order
-        was_in_force, count = self.in_force, len(heads) + 1
-        self.in_force = may_help and is_slow(table, seconds, count, statements=count)
+    def looked(
+        self,
+        table: Table,
+        heads: Sequence[Head],
+        seconds: float,
+        look_ups: int = 1,
+        statements: int = 1,
+    ) -> None:
+        """A whole look, of so many look-ups in so many statements, took so long, and found
+        these."""
+        was_in_force = self.in_force
+        may_help = not table.policy.strict_order and all(type(head.key) is int for head in heads)
+        self.in_force = (
+            may_help
+            and is_slow(table, seconds, look_ups, statements)
+            and table.dialect.gains_by_floors()
+        )
         if not was_in_force:
             # Claims that kept no order have passed over ready jobs.
             self._by_queue.clear()
@@ -103,23 +115,29 @@ class LowWaterMarks:
                 marks.whole_at = 0.0
 
     def claimed(
-        self, queue: str, jobs: Sequence[Any], limit: int, above: Sequence[Floor] | None
+        self,
+        queue: str,
+        jobs: Sequence[Any],
+        limit: int,
+        above: Sequence[Floor] | None,
+        lost_some: bool = False,
     ) -> None:
-        """A claim from these floors took these jobs, the most urgent first."""
+        """A claim from these floors took these jobs, the most urgent first; ``lost_some``: it may
+        have come back short though there are more."""
         lows = {job.priority: job.claim_key for job in reversed(jobs)}
         if not all(type(key) is int for key in lows.values()):
             return
         marks = self._by_queue.setdefault(queue, QueueMarks())
         if not above:
-            is_seen = len(jobs) < limit or _has_seen_all(marks, lows)
+            is_seen = (len(jobs) < limit and not lost_some) or _has_seen_all(marks, lows)
             marks.whole_at = time.monotonic() + WHOLE_EVERY if is_seen else 0.0
         _keep(marks.keys, lows, MOST_PRIORITIES)
         _keep(self._by_queue, {queue: marks}, MOST_QUEUES)
 
 
 def is_slow(table: Table, seconds: float, count: int, statements: int = 1) -> bool:
-    """Whether so many look-ups, in so many statements at most, took their time in the database, not
-    on the way there or waiting to run."""
+    """Whether so many look-ups, in so many statements, took their time in the database, not on the
+    way there or waiting to run."""
     if seconds <= CHEAP * count:
         return False
     began = time.monotonic()
@@ -129,8 +147,8 @@ def is_slow(table: Table, seconds: float, count: int, statements: int = 1) -> bo
 
 def _has_seen_all(marks: QueueMarks, lows: dict[int, int]) -> bool:
     """Whether a claim that took all it could left nothing below the floors."""
-    is_below = not all(marks.holds(priority, key) for priority, key in lows.items())
-    return not is_below and max(lows) == max(marks.keys)
+    is_above = all(marks.holds(priority, key) for priority, key in lows.items())
+    return bool(lows) and is_above and max(lows) == max(marks.keys)
 
 
 def _keep(known: dict[Any, Any], new: dict[Any, Any], most: int) -> None:

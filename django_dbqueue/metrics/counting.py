@@ -100,6 +100,9 @@ def due(alias: str, job_tables: Collection[str]) -> list[TableCount]:
     renamed = [row for row in found if row.job_table not in job_tables]
     if renamed:
         retry(connections[alias], rows.filter(pk__in=[row.pk for row in renamed]).delete)
+        names = {row.job_table for row in renamed}
+        counts = QueueCount.objects.using(alias).filter(job_table__in=names)
+        retry(connections[alias], counts.delete)
         found = [row for row in found if row not in renamed]
     known = {(row.job_table, row.part) for row in found}
     fresh = [

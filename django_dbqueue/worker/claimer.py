@@ -193,7 +193,7 @@ class Claimer:
         note = self.sizes.note
         asked, found = claim_in_turn(table, asked, limit, owner, floors, note, keyed)
         self.reconciler.unsure.pop()
-        jobs = self.scheduler.note(poller, found, limit, floors)
+        jobs = self.scheduler.note(poller, table, found, limit, floors)
         self.left -= len(jobs)
         is_full = self._was_cut(jobs, keyed) or len(jobs) == limit
         self._was_full = is_full if lease is None else self._was_full

@@ -14,7 +14,7 @@ from django.db.utils import Error
 from ..dialects import ErrorKind
 from ..dialects.types import Floor
 from ..lifecycle.limiter import Limiter, base_of, limiter_of
-from ..lifecycle.low_water import LowWaterMarks
+from ..lifecycle.low_water import Head, LowWaterMarks
 from ..lifecycle.many_tables import have_ready
 from ..lifecycle.ready_queues import has_ready, head_of, heads, lane_heads
 from ..lifecycle.table import Table
@@ -29,6 +29,8 @@ from .session import LOCKED_SECONDS
 
 logger = logging.getLogger("django_dbqueue")
 
+Found = dict[str, list[Any]]  # jobs by queue
+Floors = list[Floor] | None
 QUEUES_MAX = 1000  # looked at together
 FIRST_PAUSE_SECONDS = 0.05
 NEW_QUEUES_SECONDS = 1.0  # between looks for new queues while there is work
@@ -132,19 +134,29 @@ class TablePoller:
             unpaused = self._unpaused(ready)
             if unpaused or not (self.has_news or self.floors.may_look):
                 return unpaused
+        return [head.queue for head in self._look_at_all(table)]
+
+    def _look_at_all(self, table: Table) -> list[Head]:
         began = self._whole_since = time.monotonic()
         exact, wanted = self.served.exact, self.served.wanted
+        found, looks = list[Head](), list[int]()  # by statement, or as many, how many look-ups
         # Where names alone are wanted, and no pattern, nothing else is looked at.
-        found = [] if wanted and exact == wanted else heads(table, QUEUES_MAX, after=self._last)
+        if not wanted or exact != wanted:
+            found += heads(table, QUEUES_MAX, after=self._last)
+            looks.append(len(found) + 1)
         self._last = found[-1].queue if len(found) == QUEUES_MAX else ""
         if self._last or exact == wanted:
             seen = {head.queue for head in found}
             named = [head_of(table, name) for name in exact if name not in seen]
             found += [head for head in named if head]
-            if self.served.has_lanes:
-                found += [head for name in exact for head in lane_heads(table, name)]
-        self.floors.looked(table, found, time.monotonic() - began)
-        return [head.queue for head in found]
+            looks += [1] * len(named)
+            for name in exact if self.served.has_lanes else ():
+                lanes = lane_heads(table, name)
+                found += lanes
+                looks.append(len(lanes) + 1)
+        statements = len(looks) if table.dialect.seeks_in_recursion else sum(looks)
+        self.floors.looked(table, found, time.monotonic() - began, sum(looks), statements)
+        return found
 
     def _unpaused(self, found: list[str]) -> list[str]:
         if not found:
@@ -224,16 +236,13 @@ class QueueScheduler:
         return name != queue
 
     def note(
-        self,
-        poller: TablePoller,
-        found: dict[str, list[Any]],
-        limit: int,
-        floors: list[Floor] | None,
+        self, poller: TablePoller, table: Table, found: Found, limit: int, floors: Floors
     ) -> list[Any]:
         """What was claimed by one claim, by queue; as one list."""
+        lost_some = table.dialect.lost_some or not may_claim_jointly(table)
         for queue, jobs in found.items():
             # Each queue gets what those before it have left.
-            poller.floors.claimed(queue, jobs, limit, floors)
+            poller.floors.claimed(queue, jobs, limit, floors, lost_some)
             limit -= len(jobs)
             self.claimed(base_of(poller.served.model, queue), len(jobs))
         return [job for jobs in found.values() for job in jobs]

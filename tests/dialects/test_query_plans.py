@@ -123,6 +123,17 @@ def test_a_claim_reads_by_the_index_and_writes_by_key(size):
     assert_good_plans(statements)
 
 
+def test_a_claim_from_a_floor_does_so_too():
+    """In the middle of what is ready, and at a priority of which nothing is."""
+    ready = QuerySet(Big).filter(status=Status.READY, queue="default").order_by("pk")
+    middle = ready.values_list("priority", "pk")[ready.count() // 2]
+    with captured(BIG) as statements:
+        jobs = claim(table(Big), "default", 100, "plan.1", floors=[(0, 1), middle])
+    assert len(jobs) == 100
+    assert jobs[0].pk == middle[1] or connection.vendor == "sqlite"
+    assert_good_plans(statements)
+
+
 @pytest.mark.parametrize("ready", [0, 1, 3])
 def test_a_claim_does_so_with_few_ready_rows(ready):
     QuerySet(Big).filter(status=Status.READY).delete()

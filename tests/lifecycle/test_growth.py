@@ -39,6 +39,7 @@ from tests.kit.jobs import start, start_all, table
 from tests.kit.query_plans import captured, read_by
 from tests.kit.waiting import wait_until
 from tests.queueapp.models import Note
+from tests.worker.test_queue_order import options
 
 pytestmark = pytest.mark.usefixtures("db_rows")
 
@@ -48,16 +49,16 @@ SLOW, QUICK = 100.0, 0.0001  # seconds
 
 
 @pytest.fixture
-def passes_dead_rows(monkeypatch):
+def gains_by_floors(monkeypatch):
     """A database that gains nothing by floors is treated as if it did."""
-    monkeypatch.setattr(type(table().dialect), "passes_dead_rows", True)
+    monkeypatch.setattr(type(table().dialect), "gains_by_floors", lambda _: True)
     # However slow the machine is, a whole look comes when the test says so.
     monkeypatch.setattr(low_water_module, "LONGEST", 3600.0)
     monkeypatch.setattr(low_water_module, "WHOLE_EVERY", 3600.0)
 
 
 @pytest.fixture
-def always(monkeypatch, passes_dead_rows):
+def always(monkeypatch, gains_by_floors):
     """Every look counts as slow, and whole ones come soon."""
     monkeypatch.setattr(low_water_module, "CHEAP", -1.0)
     monkeypatch.setattr(low_water_module, "TRIPS", 0.0)
@@ -69,9 +70,10 @@ def always(monkeypatch, passes_dead_rows):
 
 def take(floors, limit=10, queue="default"):
     """A claim as the claimer does it; the jobs, and from which floors."""
-    above = floors.for_claim(queue)
+    above, dialect = floors.for_claim(queue), table().dialect
+    dialect.lost_some = False
     jobs = claim(table(), queue, limit, f"g.{time.monotonic_ns()}", floors=above)
-    floors.claimed(queue, jobs, limit, above)
+    floors.claimed(queue, jobs, limit, above, dialect.lost_some)
     return jobs, above
 
 
@@ -86,7 +88,7 @@ def pks(jobs):
     return [job.pk for job in jobs]
 
 
-def test_a_claim_begins_where_the_last_one_began(passes_dead_rows):
+def test_a_claim_begins_where_the_last_one_began(gains_by_floors):
     ready = pks([Note.objects.create() for _ in range(9)])
     floors = slow()
     _, above = take(floors, 3)
@@ -99,7 +101,7 @@ def test_a_claim_begins_where_the_last_one_began(passes_dead_rows):
     assert pks([*second, *third]) == sorted(ready)[3:]
 
 
-def test_there_is_no_floor_while_looks_are_quick(passes_dead_rows):
+def test_there_is_no_floor_while_looks_are_quick(gains_by_floors):
     Note.objects.create()
     floors = slow()
     take(floors)
@@ -110,7 +112,7 @@ def test_there_is_no_floor_while_looks_are_quick(passes_dead_rows):
     assert floors.must_look
 
 
-def test_whole_looks_take_at_most_a_tenth_of_the_time(monkeypatch, passes_dead_rows):
+def test_whole_looks_take_at_most_a_tenth_of_the_time(monkeypatch, gains_by_floors):
     now = SimpleNamespace(seconds=1000.0)
     monkeypatch.setattr(low_water_module, "LONGEST", 1.0)
     monkeypatch.setattr(low_water_module, "is_slow", lambda *_, **__: True)
@@ -126,7 +128,7 @@ def test_whole_looks_take_at_most_a_tenth_of_the_time(monkeypatch, passes_dead_r
         assert floors.must_look
 
 
-def test_there_is_no_floor_where_only_the_way_is_long(monkeypatch, passes_dead_rows):
+def test_there_is_no_floor_where_only_the_way_is_long(monkeypatch, gains_by_floors):
     monkeypatch.setattr(low_water_module, "TRIPS", 1e6)  # however slow the machine is
 
     def delay(execute, *args):
@@ -141,7 +143,7 @@ def test_there_is_no_floor_where_only_the_way_is_long(monkeypatch, passes_dead_r
     assert made.pollers[0].floors.must_look
 
 
-def test_there_is_no_floor_where_the_order_is_strict(monkeypatch, passes_dead_rows):
+def test_there_is_no_floor_where_the_order_is_strict(monkeypatch, gains_by_floors):
     strict = replace(table(), policy=replace(table().policy, strict_order=True))
     Note.objects.create()
     floors = LowWaterMarks()
@@ -151,7 +153,7 @@ def test_there_is_no_floor_where_the_order_is_strict(monkeypatch, passes_dead_ro
     assert floors.must_look
 
 
-def test_a_look_that_finds_a_job_below_the_floor_lets_all_be_claimed(passes_dead_rows):
+def test_a_look_that_finds_a_job_below_the_floor_lets_all_be_claimed(gains_by_floors):
     urgent = Note.objects.create(priority=7)
     usual = Note.objects.create()
     for head in [(1024, usual.pk - 1), (3, usual.pk + 9), (7, urgent.pk - 1)]:
@@ -163,7 +165,7 @@ def test_a_look_that_finds_a_job_below_the_floor_lets_all_be_claimed(passes_dead
         assert floors.for_claim("default") == [], head
 
 
-def test_a_claim_that_may_have_left_something_below_is_followed_by_a_whole_one(passes_dead_rows):
+def test_a_claim_that_may_have_left_something_below_is_followed_by_a_whole_one(gains_by_floors):
     Note.objects.create()
     floors = slow()
     take(floors)
@@ -175,7 +177,7 @@ def test_a_claim_that_may_have_left_something_below_is_followed_by_a_whole_one(p
     assert [priority for priority, _ in floors.for_claim("default")] == [3, 1024]
 
 
-def test_all_of_a_queue_is_claimed_from_now_and_then(monkeypatch, passes_dead_rows):
+def test_all_of_a_queue_is_claimed_from_now_and_then(monkeypatch, gains_by_floors):
     Note.objects.create()
     floors = slow()
     take(floors)
@@ -185,7 +187,7 @@ def test_all_of_a_queue_is_claimed_from_now_and_then(monkeypatch, passes_dead_ro
     assert floors.for_claim("default") == []
 
 
-def test_few_queues_and_priorities_are_remembered(passes_dead_rows):
+def test_few_queues_and_priorities_are_remembered(gains_by_floors):
     floors = slow()
     for number in range(MOST_QUEUES + 5):
         Note.objects.bulk_create([Note(queue=f"q{number}", priority=n) for n in range(5)])
@@ -195,7 +197,7 @@ def test_few_queues_and_priorities_are_remembered(passes_dead_rows):
     assert len(floors.for_claim(f"q{MOST_QUEUES}")) == MOST_PRIORITIES
 
 
-def test_jobs_above_the_floors_are_claimed_in_order(passes_dead_rows):
+def test_jobs_above_the_floors_are_claimed_in_order(gains_by_floors):
     columns = [{"priority": n} for n in (7, 1024, 7, 1024, 1024, 7)]
     Note.objects.bulk_create([Note(**one) for one in columns])
     floors = slow()
@@ -209,7 +211,7 @@ def test_jobs_above_the_floors_are_claimed_in_order(passes_dead_rows):
     assert [job.priority for job in left] == [1024, 1024]
 
 
-def test_only_what_lies_above_the_floors_is_looked_at(passes_dead_rows):
+def test_only_what_lies_above_the_floors_is_looked_at(gains_by_floors):
     first, last = (Note.objects.create() for _ in range(2))
     assert ready_queues.has_ready(table(), "default", [(1024, last.pk)])
     assert not ready_queues.has_ready(table(), "default", [(1024, last.pk + 1)])
@@ -270,25 +272,63 @@ def test_a_claim_and_a_look_with_a_floor_pass_over_no_dead_rows():
         assert look_above < whole_look / 5
 
 
-def test_claimers_that_meet_leave_nothing_below_their_floors(passes_dead_rows):
-    Note.objects.enqueue_many({} for _ in range(900))
+def test_claimers_that_meet_leave_nothing_below_their_floors(gains_by_floors):
+    Note.objects.enqueue_many({"priority": 7 if n % 2 else 1024} for n in range(900))
 
     def claim_all():
         floors, taken, empty = slow(), [], 0
         dialect: Any = table().dialect
         if connection.vendor == "mysql":  # on PostgreSQL nobody knows of others
             dialect.turns.contended[table().name, "default"] = Met(calm=10**6, found=5)
-        while empty < 3:  # others may have had all that a claim has seen
+        while empty < 3:
             jobs, _ = take(floors, 5)
             taken += pks(jobs)
             empty = 0 if jobs else empty + 1
+            if not jobs:  # as a claimer, which looks again then
+                floors.looked(table(), ready_queues.heads(table()), SLOW)
         return taken
 
     taken = [pk for found in start_all(*[claim_all] * 3) for pk in found]
     assert len(taken) == len(set(taken)) == 900
 
 
-def test_what_claims_took_in_no_order_makes_no_floors(passes_dead_rows):
+def test_a_claim_that_came_back_short_for_others_sake_is_followed_by_a_whole_one(gains_by_floors):
+    for lost_some, above in ((True, []), (False, [(7, 3)])):
+        floors = slow()
+        job = SimpleNamespace(priority=7, claim_key=3)
+        floors.claimed("default", [job], 10, [], lost_some=lost_some)
+        assert floors.for_claim("default") == above
+    floors = slow()
+    floors.claimed("default", [], 10, [], lost_some=True)
+    assert floors.for_claim("default") == []
+
+
+def test_a_key_that_is_no_number_makes_no_floor(gains_by_floors):
+    floors = LowWaterMarks()
+    floors.looked(table(), [Head("default", 1024, "a-uuid")], SLOW)
+    assert floors.for_claim("default") is None
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_many_queues_far_away_are_no_slow_look(monkeypatch, gains_by_floors, named):
+    """Where each takes a statement of its own, as all that are named, the way counts as often."""
+    monkeypatch.setattr(low_water_module, "TRIPS", 8.0)  # the machine may be busy
+    names = [f"q{number}" for number in range(30)]
+    Note.objects.enqueue_many({"queue": name} for name in names[:20])
+    scheduler = worker_lanes.QueueScheduler(
+        options("queueapp.Note", *([f"--queue={','.join(names)}"] if named else []))
+    )
+
+    def delay(execute, *args):
+        time.sleep(0.03)
+        return execute(*args)
+
+    with connection.execute_wrapper(delay):
+        assert scheduler.next() is not None
+    assert [poller.floors.in_force for poller in scheduler.pollers] == [False]
+
+
+def test_what_claims_took_in_no_order_makes_no_floors(gains_by_floors):
     Note.objects.create()
     floors = LowWaterMarks()
     _, above = take(floors)

@@ -152,7 +152,7 @@ def slow(exact, monkeypatch):
     monkeypatch.setattr(low_water, "SHARE", 1e9)
     monkeypatch.setattr(low_water, "IDLE_SHARE", 1e9)
     monkeypatch.setattr(queue_poller, "NEW_QUEUES_SECONDS", 3600.0)
-    monkeypatch.setattr(type(table().dialect), "passes_dead_rows", True)
+    monkeypatch.setattr(type(table().dialect), "gains_by_floors", lambda _: True)
 
 
 @pytest.mark.usefixtures("slow")
