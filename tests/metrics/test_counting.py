@@ -192,13 +192,17 @@ def test_a_table_is_counted_by_one_at_a_time_and_when_its_pause_is_over():
 
 def test_a_table_that_was_renamed_in_capitals_is_counted_by_its_new_name():
     Note.objects.create(queue="a")
+    before = table().job_table.upper()
     for part in (OPEN, DONE):
-        TableCount.objects.create(job_table=table().job_table.upper(), part=part)
+        TableCount.objects.create(job_table=before, part=part)
+    QueueCount.objects.create(job_table=before, queue="a", status=Status.READY, jobs=1)
     counter = JobCounter([table()])
     for _ in range(20):
         counter._look_at = 0.0
         counter.write()
     assert stored(Note) == {("a", Status.READY): 1}
+    [counted] = QueueCount.objects.filter(job_table=table().job_table)
+    assert counted.job_table == table().job_table
 
 
 def test_when_the_clock_was_set_back_counts_go_on_and_those_of_before_have_no_age():
