@@ -100,8 +100,9 @@ class LowWaterMarks:
         may_help = not table.policy.strict_order and all(type(head.key) is int for head in heads)
         self.in_force = (
             may_help
-            and is_slow(table, seconds, look_ups, statements)
+            and seconds > CHEAP * look_ups
             and table.dialect.gains_by_floors()
+            and is_slow(table, seconds, look_ups, statements)
         )
         if not was_in_force:
             # Claims that kept no order have passed over ready jobs.

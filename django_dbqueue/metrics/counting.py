@@ -100,9 +100,6 @@ def due(alias: str, job_tables: Collection[str]) -> list[TableCount]:
     renamed = [row for row in found if row.job_table not in job_tables]
     if renamed:
         retry(connections[alias], rows.filter(pk__in=[row.pk for row in renamed]).delete)
-        names = {row.job_table for row in renamed}
-        counts = QueueCount.objects.using(alias).filter(job_table__in=names)
-        retry(connections[alias], counts.delete)
         found = [row for row in found if row not in renamed]
     known = {(row.job_table, row.part) for row in found}
     fresh = [
@@ -187,14 +184,17 @@ def _write(
     known = list(rows.filter(status__in=[*found]))
     for status, counted in found.items():
         new = _bounded(counted)
-        old = {row.queue: row for row in known if row.status == status}
-        stale = [row.pk for queue, row in old.items() if new.get(queue) != row.jobs]
+        old = [row for row in known if row.status == status]
+        # Of a table that was renamed, see ``due``, not even what is the same.
+        here = [row for row in old if row.job_table == table.job_table]
+        same = {row.queue for row in here if new.get(row.queue) == row.jobs}
+        stale = [row.pk for row in old if row.queue not in same]
         for start in range(0, len(stale), QUEUES_MAX // 2):
             rows.filter(pk__in=stale[start : start + QUEUES_MAX // 2]).delete()
         rows.bulk_create(
             QueueCount(job_table=table.job_table, queue=queue, status=status, jobs=jobs)
             for queue, jobs in sorted(new.items())
-            if queue not in old or old[queue].jobs != jobs
+            if queue not in same
         )
     return True
 

@@ -63,4 +63,9 @@ def claim_in_turn(
 
 def may_claim_jointly(table: Table) -> bool:
     """Whether nothing has to be looked at in each queue by itself."""
-    return not (table.takes_keys or table.takes_batches or has_versions(table))
+    return not (may_come_short(table) or table.takes_batches)
+
+
+def may_come_short(table: Table) -> bool:
+    """Whether a claim may leave some of the jobs that it looks at."""
+    return table.takes_keys or has_versions(table)

@@ -21,7 +21,7 @@ from ..lifecycle.table import Table
 from ..models import Queue
 from ..models.queue import ALL
 from .assignment import QueueName
-from .joint_claim import Breadth, may_claim_jointly
+from .joint_claim import Breadth, may_claim_jointly, may_come_short
 from .joint_look import JointLook
 from .options import Options
 from .served import Served
@@ -239,7 +239,7 @@ class QueueScheduler:
         self, poller: TablePoller, table: Table, found: Found, limit: int, floors: Floors
     ) -> list[Any]:
         """What was claimed by one claim, by queue; as one list."""
-        lost_some = table.dialect.lost_some or not may_claim_jointly(table)
+        lost_some = table.dialect.lost_some or may_come_short(table)
         for queue, jobs in found.items():
             # Each queue gets what those before it have left.
             poller.floors.claimed(queue, jobs, limit, floors, lost_some)
