@@ -26,8 +26,8 @@ COUNTED = [
     ),
     (
         COUNTING,
-        "if new.get(queue) != row.jobs]",
-        "if False]",
+        "for row in old if row.queue not in same]",
+        "for row in old if row.queue in new.keys() - same]",
         "a queue that emptied out keeps its number",
     ),
     (

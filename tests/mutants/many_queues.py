@@ -82,7 +82,7 @@ MUTANTS = [
         "a row that cannot be written has queues of other rows left out",
         PASSED,
     ),
-    (JOINT, "table.takes_batches or ", "", "a batch is run that is of several queues", TESTS),
+    (JOINT, " or table.takes_batches)", ")", "a batch is run that is of several queues", TESTS),
     (
         SEVERAL,
         'f"ORDER BY priority, {claim.pk} LIMIT %s{end}"',
