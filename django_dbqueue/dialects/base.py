@@ -97,7 +97,7 @@ class Dialect:
     def heads(self, table: str, pk: str, first: str, others: str, most: int) -> str | None:
         """A statement that finds the first ready job, (queue, priority, key), of up to ``most``
         queues in one go; None = they are to be found one by one. ``first`` is the condition for
-        the first queue, ``others`` what is added for those after it; so come their parameters."""
+        the first queue, ``others`` what is added for those after it; parameters come in order."""
         return None
 
     def gains_by_floors(self) -> bool:

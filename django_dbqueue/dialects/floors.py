@@ -1,6 +1,5 @@
 """Ready jobs from a key on, so that a look passes over nothing below it."""
 
-from collections.abc import Sequence
 from typing import Any
 
 from ..states import CLAIMABLE, Status
@@ -30,9 +29,7 @@ def ready_above(
     return f"FROM {table} WHERE {above}{only} ORDER BY status, queue, priority, {pk}", bounds
 
 
-def candidates_above(
-    dialect: Dialect, claim: Claim, most: int, begin: str, end: str
-) -> tuple[str, Sequence[Any]]:
+def candidates_above(dialect: Dialect, claim: Claim, most: int, begin: str, end: str) -> Statement:
     """The keys of ``most`` jobs, priority by priority; ``begin`` and ``end`` go around what is
     asked of each."""
     parts, params = [], list[Any]()
