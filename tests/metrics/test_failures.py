@@ -80,9 +80,10 @@ def test_the_rows_of_five_minutes_are_bounded_and_all_is_counted():
     for queue in ("a", "b", "c"):
         for start in range(0, COUNTS_MAX, 50):
             add(("default", NOTE, queue), {"failed": 50}, kinds(start, 50))
-    assert FailureCount.objects.count() <= COUNTS_MAX + 1
+    fives = FailureCount.objects.values("minute").distinct().count()  # two, if some ended meanwhile
+    assert FailureCount.objects.count() <= fives * (COUNTS_MAX + 1)
     assert sum(n for _, n in added_up("queue")) == failed_in_minutes() == 300
-    assert dict(added_up("fingerprint"))[OTHER] == 200
+    assert 300 - fives * COUNTS_MAX <= dict(added_up("fingerprint"))[OTHER] <= 200
 
 
 def test_the_kinds_of_a_table_are_bounded_and_old_ones_make_room():
