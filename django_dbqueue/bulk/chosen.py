@@ -41,14 +41,17 @@ class Chosen:
         equal: dict[str, Any] = {}
         times: dict[str, dict[str, datetime]] = {}
         timed: list[bool] = []
-        for leaf in leaves_of(rows.query.where):
+        for leaf in leaves_of(rows):
             name, kind = column_of(leaf), getattr(leaf, "lookup_name", "")
+            value = getattr(leaf, "rhs", "")
+            if value == "" or not isinstance(value, int | str | datetime):
+                return None  # as of an expression, or of what ``stored`` leaves out
             if name in TIMES and kind in BOUNDS and BOUNDS[kind] not in times.get(name, {}):
-                times.setdefault(name, {})[BOUNDS[kind]] = leaf.rhs
+                times.setdefault(name, {})[BOUNDS[kind]] = value
             elif name in {"queue", "failure", "status"} and kind == "exact" and name not in equal:
-                equal[name] = leaf.rhs
+                equal[name] = value
             elif name == "retry_at" and kind == "isnull":
-                timed.append(not leaf.rhs)
+                timed.append(not value)
             else:
                 return None
         state = Status(equal.pop("status")) if "status" in equal else None

@@ -15,7 +15,7 @@ from .cursor import Order
 
 def asked_queue(rows: QuerySet[Any]) -> tuple[bool, Any]:
     """Whether rows are asked for by nothing but a queue, or by nothing; and by which queue."""
-    leaves = list(leaves_of(rows.query.where))
+    leaves = list(leaves_of(rows))
     if rows.query.is_sliced or rows.query.extra or len(leaves) > 1:
         return False, None
     is_by_queue = all(column_of(one) == "queue" and one.lookup_name == "exact" for one in leaves)
@@ -38,7 +38,7 @@ def by_queue_index(queryset: QuerySet[Any]) -> QuerySet[Any] | None:
     partial, the one that begins with both has them all. None where that does not answer."""
     if connections[queryset.db].features.supports_partial_indexes:
         return None
-    leaves = list(leaves_of(queryset.query.where))
+    leaves = list(leaves_of(queryset))
     states = [leaf.rhs for leaf in leaves if column_of(leaf) == "status"]
     rest = [leaf for leaf in leaves if len(states) != 1 or not _is_implied(leaf, states[0])]
     if not issubclass(queryset.model, Job) or set(map(column_of, rest)) != {"status", "queue"}:
@@ -61,13 +61,22 @@ def _says_buried(leaf: Any) -> bool:
     return leaf.rhs == Status.BURIED if is_state else _is_implied(leaf, Status.BURIED)
 
 
-def leaves_of(node: Any) -> Iterator[Any]:
+def leaves_of(rows: QuerySet[Any]) -> Iterator[Any]:
+    """The conditions that all of the rows meet; those on a joined table's columns as nodes, so that
+    nobody takes them for the table's own."""
+    for leaf in _leaves(rows.query.where):
+        alias = getattr(getattr(leaf, "lhs", None), "alias", None)
+        is_joined = alias is not None and alias != rows.query.base_table
+        yield WhereNode([leaf]) if is_joined else leaf
+
+
+def _leaves(node: Any) -> Iterator[Any]:
     is_all = isinstance(node, WhereNode) and node.connector == AND and not node.negated
     if not is_all:
         yield node
         return
     for child in node.children:
-        yield from leaves_of(child)
+        yield from _leaves(child)
 
 
 def column_of(leaf: Any) -> str | None:
@@ -78,7 +87,7 @@ def column_of(leaf: Any) -> str | None:
 
 def is_by_keys(rows: QuerySet[Any]) -> bool:
     """Whether they are asked for by their keys, one by one."""
-    return any(column_of(leaf) == "id" for leaf in leaves_of(rows.query.where))
+    return any(column_of(leaf) == "id" for leaf in leaves_of(rows))
 
 
 def is_list_of_keys(leaf: Any) -> bool:
@@ -95,7 +104,7 @@ def is_bound(leaf: Any, order: Order) -> bool:
 
 def without_bound(rows: QuerySet[Any], order: Order, lookups: Collection[str]) -> QuerySet[Any]:
     """The same without the conditions on one end of the order."""
-    every = list(leaves_of(rows.query.where))
+    every = list(leaves_of(rows))
     kept = [leaf for leaf in every if not (is_bound(leaf, order) and leaf.lookup_name in lookups)]
     if len(kept) == len(every):
         return rows
@@ -117,16 +126,14 @@ def those_buried(rows: QuerySet[Any]) -> QuerySet[Any]:
     """Of rows with a failure: it is what their time says, and by the state PostgreSQL would expect
     few."""
     found = rows.filter(failed_at__isnull=False)
-    found.query.where = WhereNode(
-        [leaf for leaf in leaves_of(found.query.where) if not _says_buried(leaf)]
-    )
+    found.query.where = WhereNode([leaf for leaf in leaves_of(found) if not _says_buried(leaf)])
     return found
 
 
 def scanned_of_failure(rows: QuerySet[Any]) -> QuerySet[Any] | None:
     """What the index of a failure has; None where no more is asked than that knows, or where rows
     are found by their keys."""
-    leaves = [(column_of(leaf), leaf) for leaf in leaves_of(rows.query.where)]
+    leaves = [(column_of(leaf), leaf) for leaf in leaves_of(rows)]
     known = {"failure", "failed_at"}
     asked = {name for name, _ in leaves} - known
     if not asked or "id" in asked or rows.query.is_empty():

@@ -227,7 +227,7 @@ def keyset_of_parked(rows: QuerySet[Any]) -> Keyset:
     """Those that wait for their concurrency keys, which are among no delayed ones in an index."""
     parked = {"retry_at__isnull": True, "concurrency_key__isnull": False}
     found = rows.filter(is_in_state(Status.DELAYED), **parked)
-    asked = {column_of(leaf) for leaf in leaves_of(found.query.where)}
+    asked = {column_of(leaf) for leaf in leaves_of(found)}
     if "id" in asked or asked <= {"status", "retry_at", "concurrency_key"}:
         return Keyset(found, BY_CONCURRENCY_KEY)
     whole = rows.model._base_manager.using(rows.db)
@@ -251,7 +251,7 @@ def keyset_in(
     """A list in an order, by the index of a state (None = the table's) where that is its order."""
     if queryset.query.is_empty():
         return Keyset(queryset, order)
-    leaves = [(column_of(leaf), leaf) for leaf in leaves_of(queryset.query.where)]
+    leaves = [(column_of(leaf), leaf) for leaf in leaves_of(queryset)]
     of_failure = any(name == "failure" and leaf.lookup_name == "exact" for name, leaf in leaves)
     if of_failure and issubclass(queryset.model, Job):  # an archive has no index of it
         return _of_failure(queryset, indexed)
@@ -277,7 +277,7 @@ def keyset_in(
 
 def keyset_of_retried(rows: QuerySet[Any]) -> Keyset:
     """The rows with one failure that are tried again, in whatever state."""
-    if any(is_bound(leaf, BY_FAILURE) for leaf in leaves_of(rows.query.where)):
+    if any(is_bound(leaf, BY_FAILURE) for leaf in leaves_of(rows)):
         return Keyset(rows.none(), BY_KEY)  # what says when it failed is buried
     found = rows.filter(failed_at__isnull=True)
     return Keyset(found, without_time(rows.db), scanned_of_failure(found))
@@ -292,7 +292,7 @@ def _of_failure(queryset: QuerySet[Any], status: Status | None) -> Keyset:
         return Keyset(buried, BY_FAILURE, scanned_of_failure(buried))
     if status is not None:
         return keyset_of_retried(queryset)
-    leaves = list(leaves_of(queryset.query.where))
+    leaves = list(leaves_of(queryset))
     if any(column_of(leaf) == "failed_at" and leaf.lookup_name == "isnull" for leaf in leaves):
         return keyset_of_retried(queryset)
     has_bounds = any(is_bound(leaf, BY_FAILURE) for leaf in leaves)

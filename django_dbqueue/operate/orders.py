@@ -67,7 +67,7 @@ def of_keys(rows: QuerySet[Any], keys: Sequence[Any]) -> QuerySet[Any]:
     """Those of the rows that have one of these keys, by their keys: an index over a state may lead
     through all rows in it. By two lists of keys PostgreSQL would read the whole table."""
     rest: list[Any] = []
-    for leaf in leaves_of(rows.query.where):
+    for leaf in leaves_of(rows):
         if is_list_of_keys(leaf):
             asked = set(leaf.rhs)
             keys = [key for key in keys if key in asked]
@@ -83,7 +83,7 @@ def of_keys(rows: QuerySet[Any], keys: Sequence[Any]) -> QuerySet[Any]:
 def _is_asked(rows: QuerySet[Any], status: int) -> bool:
     """Whether they are of this state already: what is asked twice PostgreSQL takes for rare. What
     waits for its concurrency key is delayed, and not among these."""
-    leaves = list(leaves_of(rows.query.where))
+    leaves = list(leaves_of(rows))
     is_timed = any(column_of(leaf) == "retry_at" and leaf.rhs is False for leaf in leaves)
     is_of_state = any(isinstance(leaf, LiteralExact) and leaf.rhs == status for leaf in leaves)
     return is_of_state and (is_timed or status not in TIMED)

@@ -12,9 +12,10 @@ from django_dbqueue.admin import JobAdmin
 from django_dbqueue.operate import keyset as pagination
 from django_dbqueue.operate import walking
 from django_dbqueue.states import Status
-from tests.kit.admin_lists import NOTES, fill, keys_in, step, text_of, walk
+from tests.kit.admin_lists import FAILED, MOVES, NOTES, START, fill, keys_in, step, text_of, walk
 from tests.kit.jobs import buried, claimed, done
-from tests.queueapp.models import Note
+from tests.models.test_fields import plain
+from tests.queueapp.models import Everything, Note, Owner
 
 pytestmark = [pytest.mark.usefixtures("db_rows"), pytest.mark.each_database]
 
@@ -220,6 +221,29 @@ def test_chunks_have_all_rows_whatever_the_windows_of_a_list(monkeypatch, status
     assert keyset.scanned is not None
     found = [row.pk for chunk in walking.chunks(keyset, 3) for row in chunk]
     assert sorted(found) == sorted(rows)
+
+
+@pytest.mark.parametrize("status", [None, *Status])
+@pytest.mark.parametrize("asked", [{}, {"failure": "f"}, {"queue": "q"}])
+@pytest.mark.parametrize("its", [{"status": 4}, {"queue": "q"}])
+def test_a_filter_on_another_table_is_not_taken_for_one_on_the_jobs(status, asked, its):
+    """That table has columns of the same names."""
+    ours, other = (Owner.objects.create(status=n, queue=q) for n, q in ((4, "q"), (0, "")))
+    known = {"failure": "f", "queue": "q"}
+    rows = [
+        Everything(an_owner=owner, status=state, **known, **plain())
+        for owner in (ours, other, other)
+        for state in Status
+    ]
+    QuerySet(Everything).bulk_create(rows)
+    QuerySet(Everything).filter(status__in=MOVES).update(retry_at=START)
+    QuerySet(Everything).filter(status=FAILED).update(failed_at=START)
+    found = QuerySet(Everything).filter(**asked, **{f"an_owner__{name}": its[name] for name in its})
+    keyset = pagination.keyset_of(found, status)
+    wanted = QuerySet(Everything).filter(an_owner=ours).order_by("pk")
+    shown = sorted(keyset.page(50).rows, key=lambda row: row.pk)
+    assert shown == [row for row in wanted if status in (None, row.status)]
+    assert keyset.count().number == len(shown)
 
 
 def test_a_window_leaves_out_none_of_its_rows_where_more_urgent_ones_come_meanwhile(monkeypatch):

@@ -3,15 +3,16 @@
 from datetime import UTC, datetime
 
 import pytest
-from django.db.models import Q, QuerySet
+from django.db.models import F, Q, QuerySet
 from hypothesis import given
 from hypothesis import strategies as st
 
 from django_dbqueue.bulk.chosen import Chosen, Unreadable
+from django_dbqueue.fields import DbNow
 from django_dbqueue.operate.orders import in_state
 from django_dbqueue.states import Status
 from tests.kit.examples import examples
-from tests.queueapp.models import ArchivedKept, Note
+from tests.queueapp.models import ArchivedKept, Everything, Note
 
 THEN = datetime(2026, 11, 26, 12, 30, 0, 123456, tzinfo=UTC)
 LATER = datetime(2026, 11, 27, tzinfo=UTC)
@@ -65,6 +66,22 @@ def test_the_filters_of_a_list_are_read_off_its_rows(state):
 )
 def test_what_cannot_be_said_is_nothing_that_is_chosen(rows):
     assert Chosen.in_list(rows(QuerySet(Note).all())) is None
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    "asked",
+    [{"status": 4}, {"queue": "q"}, {"failed_at__gte": THEN}, {"failed_at__isnull": True}],
+)
+def test_a_column_of_another_table_is_none_of_the_jobs(asked):
+    rows = QuerySet(Everything).filter(**{f"an_owner__{name}": asked[name] for name in asked})
+    assert Chosen.in_list(rows) is None
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("asked", [{"queue": F("dedup_key")}, {"created_at__gte": DbNow()}])
+def test_what_the_database_works_out_is_nothing_that_is_chosen(asked):
+    assert Chosen.in_list(QuerySet(Note).filter(**asked)) is None
 
 
 def test_it_is_stored_as_people_read_it():

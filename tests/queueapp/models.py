@@ -324,7 +324,12 @@ class BrokenBackoff(Job):
 
 
 class Owner(models.Model):
+    """Has columns of the same names as a job's."""
+
     name = models.CharField(max_length=20)
+    queue = models.CharField(max_length=20, default="")
+    status = models.SmallIntegerField(default=0)
+    failed_at = models.DateTimeField(null=True)
 
 
 class Everything(Job):
