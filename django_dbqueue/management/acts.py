@@ -133,6 +133,7 @@ def do(
             limit=report.left,
             keeps=KEYS_NAMED_MAX,
             matches=meant.matches if meant.error else None,
+            as_of=None if meant.ids else clock(served),
             is_dry=report.is_dry,
         )
         report.done.append((name_of(served, tables), served, progress))

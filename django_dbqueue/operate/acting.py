@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import reduce
 from operator import and_
 from typing import Any
@@ -21,6 +21,7 @@ from ..states import MOVES, Status
 from . import walking
 from .conditions import in_queues, is_by_keys
 from .keyset import Keyset
+from .moments import CHANGED, is_changed_within
 from .orders import of_keys
 
 CHUNK_ROWS = 500
@@ -139,14 +140,16 @@ class Progress:
     """What has been done to how many jobs so far; the first of them are remembered.
 
     ``limit`` is the most jobs that are changed, ``keeps`` how many are remembered; after
-    ``seconds`` it stops. ``matches`` is asked of each job, ``errors`` included. With ``is_dry``
-    nothing is changed, only counted.
+    ``seconds`` it stops. ``matches`` is asked of each job, ``errors`` included. ``as_of``, the
+    moment at which it begins, leaves out what comes, is claimed or fails after that. With
+    ``is_dry`` nothing is changed, only counted.
     """
 
     verb: Verb
     limit: int | None = None
     keeps: int = 0
     matches: Callable[[Any], bool] | None = None
+    as_of: datetime | None = None
     is_dry: bool = False
     seconds: float | None = None
     result: Changed | None = None
@@ -167,7 +170,7 @@ class Progress:
             if self.is_late and self.taken and (page.rows or not page.is_last):
                 self.has_more = True
                 return
-            rows = [row for row in page.rows if self.matches is None or self.matches(row)]
+            rows = [row for row in page.rows if self._is_meant(row)]
             left = len(rows) if self.limit is None else self.limit - self.taken
             was_full = bool(rows[:left]) and self._take(keyset, rows[:left])
             if was_full or rows[left:]:
@@ -178,6 +181,14 @@ class Progress:
                 self.has_more = True
                 return
 
+    def _is_meant(self, row: Any) -> bool:
+        if self.as_of is not None:
+            # What seems to be later than now is from before a clock was set back.
+            now = self.as_of + timedelta(seconds=time.monotonic() - self.began + 1)
+            if is_changed_within(row, self.as_of, now):
+                return False
+        return self.matches is None or self.matches(row)
+
     def _walked(self, keyset: Keyset) -> Keyset:
         """What is not done yet, in parts where that is asked of each row."""
         rows, undone = keyset.queryset, self.verb.undone(keyset.queryset)
@@ -185,7 +196,8 @@ class Progress:
         if undone is not rows and keyset.scanned is None and not is_narrow:
             keyset = replace(keyset, scanned=rows)
         # Only what is named is read whole: mail may be long, and so may errors.
-        names = {"pk", "status", *keyset.order.names} | ({"errors"} if self.matches else set())
+        names = {"pk", "status", *CHANGED, *keyset.order.names}
+        names |= {"errors"} if self.matches else set()
         with dialect_of(connections[rows.db]).decode_leniently():
             return keyset.of(undone.select_related(None).only(*names)).as_of_now()
 

@@ -12,6 +12,7 @@ from ..lifecycle.execute import rows
 
 # Of what happened to a job after a moment: it was not as it is when it was shown then.
 HAPPENED = ("dequeued_time", "failed_at")
+CHANGED = ("created_at", *HAPPENED)
 
 
 def now_of(alias: str) -> datetime:
@@ -28,3 +29,9 @@ def as_of(rows: QuerySet[Any], until: datetime) -> QuerySet[Any]:
     for name in HAPPENED:
         rows = rows.filter(Q(**{f"{name}__isnull": True}) | Q(**{f"{name}__lte": until}))
     return rows.filter(created_at__lte=until)
+
+
+def is_changed_within(job: Any, start: datetime, end: datetime) -> bool:
+    """Whether a job that was read came, was claimed or failed after a moment, up to another."""
+    times = (getattr(job, name) for name in CHANGED)
+    return any(isinstance(one, datetime) and start < one <= end for one in times)

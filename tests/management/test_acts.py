@@ -58,7 +58,7 @@ def before_each_write(act: Any) -> Any:
 
     def intercept(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
         nonlocal number
-        if sql.startswith("UPDATE") and "queueapp_note" in sql:
+        if sql.startswith(("UPDATE", "DELETE")) and "queueapp_note" in sql:
             number += 1
             own, number_now = connection.execute_wrappers[:], number
             connection.execute_wrappers.clear()
@@ -283,6 +283,40 @@ def test_jobs_that_are_claimed_again_meanwhile_are_not_released_again(monkeypatc
         report = as_json("release", "queueapp.Note", "--yes")
     assert report["changed"] == 6
     assert len(claims) == 4
+
+
+def test_a_job_that_runs_longer_than_those_claimed_again_ends_no_claim_twice(monkeypatch):
+    monkeypatch.setattr(acting, "CHUNK_ROWS", 2)
+    Note.objects.enqueue_many([{"time_to_run": n} for n in (3600, 60, 60, 60, 60, 60)])
+    Note.objects.claim(6)
+    again: list[Any] = []
+
+    def claim_again(number: int) -> None:
+        assert number < 20, "it goes on for ever"
+        again.extend(Note.objects.claim(9))
+
+    with before_each_write(claim_again):
+        report = as_json("release", "queueapp.Note", "--yes")
+    assert report["changed"] == 6
+    assert [fresh(job).owner for job in again] == [job.claim_owner for job in again] != []
+
+
+@pytest.mark.parametrize("word", ["cancel", "clear", "bury"])
+@pytest.mark.parametrize("delay", [0, 60])
+def test_what_comes_after_it_began_is_left_wherever_it_comes_in(monkeypatch, word, delay):
+    monkeypatch.setattr(acting, "CHUNK_ROWS", 2)
+    for queue, more in (("a", 0), ("a", 0), ("a", 0), ("z", 60)):
+        Note.objects.enqueue(queue=queue, delay=delay and delay + more)
+    new: list[Any] = []
+
+    def enqueue(number: int) -> None:
+        if not new:
+            new.append(Note.objects.enqueue(queue="m", delay=delay + 30 if delay else 0)[0])
+
+    with before_each_write(enqueue):
+        report = as_json(word, "queueapp.Note", "--yes")
+    assert report["changed"] == 4
+    assert fresh(new[0]).status == (DELAYED if delay else READY)
 
 
 def test_what_was_done_is_told_where_the_database_fails(monkeypatch):
