@@ -8,6 +8,7 @@ from django.http import HttpRequest
 
 from ..lifecycle.limiter import base_of, limiter_of
 from ..operate.acting import Verb
+from ..operate.conditions import asked_queue
 from ..states import Status
 from . import confirmation, tabs
 from .changelist import NOT_FILTERS
@@ -25,7 +26,7 @@ def command_line(model_admin: Any, request: HttpRequest, verb: Verb) -> str:
     asked = {name: value for name, value in request.GET.items() if name not in ignored and value}
     state = tabs.selected_state(request)
     is_told = asked.keys() <= TOLD and not _would_do_more(model_admin.model, asked, state)
-    if not is_told or not confirmation.is_across(request):
+    if not is_told or _is_narrowed(model_admin, request) or not confirmation.is_across(request):
         return ""
     word = "retry" if (verb.name, state) == ("kick", Status.BURIED) else verb.name
     words = ["manage.py", "dbqueue", word, model_admin.opts.label_lower]
@@ -39,6 +40,12 @@ def command_line(model_admin: Any, request: HttpRequest, verb: Verb) -> str:
         text = value.isoformat() if name == "due" else str(value)
         words += _option(OPTIONS[name], text)
     return shlex.join(words)
+
+
+def _is_narrowed(model_admin: Any, request: HttpRequest) -> bool:
+    """Whether the list shows some of the jobs only, as to the people of one tenant."""
+    rows = model_admin.get_queryset(request)
+    return asked_queue(rows) != (True, None) or rows.query.distinct or bool(rows.query.combinator)
 
 
 def _would_do_more(model: type[Any], asked: Mapping[str, Any], state: Status | None) -> bool:

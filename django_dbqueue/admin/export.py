@@ -3,6 +3,7 @@
 import csv
 import json
 from collections.abc import Iterable, Iterator
+from decimal import Decimal
 from io import StringIO
 from typing import Any
 
@@ -76,7 +77,7 @@ class Export:
         value = masked(getattr(row, field.attname), self.more)
         if isinstance(value, dict | list):
             value = json.dumps(value, ensure_ascii=False, default=str)
-        if value is None or isinstance(value, int | float):
+        if value is None or isinstance(value, int | float | Decimal):
             return value
         text = value.isoformat() if hasattr(value, "isoformat") else str(value)
         return f"'{text}" if text.startswith(FORMULA) else text

@@ -1,5 +1,6 @@
 """The admin of a queue table: ``class ThumbnailAdmin(JobAdmin)`` and nothing else."""
 
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from django.contrib import admin
@@ -69,6 +70,11 @@ def columns_of(names: list[Any], selected: Status | None) -> list[Any]:
     return [name for name in dict.fromkeys(shown) if name]
 
 
+def with_needed(needed: Sequence[Any], filters: Sequence[Any]) -> list[Any]:
+    """A project's own filters, and in front of them those that the tabs and links of pages use."""
+    return [*(one for one in needed if one not in filters), *filters]
+
+
 class JobAdmin(JobPage, ReadOnlyAdmin):
     """Shows a queue table's jobs, read-only, with the verbs that a person may use."""
 
@@ -122,7 +128,8 @@ class JobAdmin(JobPage, ReadOnlyAdmin):
 
     def get_list_filter(self, request: HttpRequest) -> list[Any]:
         by_time = time_filters(request, tabs.selected_state(request))
-        filters = [*super().get_list_filter(request), FailureFilter, RetryingFilter, *by_time]
+        given = with_needed(JobAdmin.list_filter, super().get_list_filter(request))
+        filters = [*given, FailureFilter, RetryingFilter, *by_time]
         return [*filters, KeyFilter] if self.model.takes_keys else filters
 
     def get_search_fields(self, request: HttpRequest) -> list[Any]:
@@ -186,7 +193,8 @@ class ArchivedJobAdmin(JobPage, ReadOnlyAdmin):
     has_states = False
 
     def get_list_filter(self, request: HttpRequest) -> list[Any]:
-        return [*super().get_list_filter(request), EndedFilter, CreatedFilter]
+        given = with_needed(ArchivedJobAdmin.list_filter, super().get_list_filter(request))
+        return [*given, EndedFilter, CreatedFilter]
 
     def get_ordering(self, request: HttpRequest) -> Any:
         """That of the index where it is asked for a time that the index has."""

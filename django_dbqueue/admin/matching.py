@@ -1,6 +1,7 @@
 """All that match: what was found and counted of them when it was asked, and is acted on after that,
 whatever else matches by then."""
 
+import json
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -76,7 +77,7 @@ class Found:
             fields[UNTIL_FIELD] = self.until.isoformat()
         if self.has_more and not names_keys:
             return fields
-        packed = ";".join(",".join(map(str, group)) for group in self.groups if group)
+        packed = json.dumps([group for group in self.groups if group], default=str)
         return fields | {KEYS_FIELD: packed, **({MORE_FIELD: "1"} if self.has_more else {})}
 
 
@@ -118,12 +119,22 @@ def is_told(request: HttpRequest) -> bool:
 def packed_keys(request: HttpRequest, model: type[Any]) -> list[list[Any]] | None:
     """Those that were packed into one field, group by group; None where there were none."""
     packed, left = request.POST.get(KEYS_FIELD), ROWS_MAX
+    if not packed:
+        return None
     groups: list[list[Any]] = []
-    for part in packed.split(";", len(IN_TURN) + 1) if packed else ():
-        words = part.split(",", left)[:left]
-        groups.append([key for word in words for key in as_key(model._meta.pk, word)])
+    for group in _lists_in(packed)[: len(IN_TURN) + 1]:
+        words = group[:left]
+        groups.append([key for word in words for key in as_key(model._meta.pk, str(word))])
         left -= len(words)
-    return groups if packed else None
+    return groups
+
+
+def _lists_in(packed: str) -> list[list[Any]]:
+    try:
+        found = json.loads(packed)
+    except (ValueError, RecursionError):
+        return []
+    return [one for one in found if isinstance(one, list)] if isinstance(found, list) else []
 
 
 def by_keys(rows: QuerySet[Any], groups: Sequence[Sequence[Any]]) -> Iterator[Keyset]:

@@ -46,8 +46,9 @@ class Chosen:
             value = getattr(leaf, "rhs", "")
             if value == "" or not isinstance(value, int | str | datetime):
                 return None  # as of an expression, or of what ``stored`` leaves out
-            if name in TIMES and kind in BOUNDS and BOUNDS[kind] not in times.get(name, {}):
-                times.setdefault(name, {})[BOUNDS[kind]] = value
+            word, known = BOUNDS.get(kind), times.get(name or "", {})
+            if name in TIMES and word and word not in known and isinstance(value, datetime):
+                times[name] = known | {word: value}
             elif name in {"queue", "failure", "status"} and kind == "exact" and name not in equal:
                 equal[name] = value
             elif name == "retry_at" and kind == "isnull":

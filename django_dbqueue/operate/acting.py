@@ -28,7 +28,14 @@ CHUNK_ROWS = 500
 
 
 # By the name of a value: the column that it goes into, so that a job has it already or not.
-COLUMNS = {"queue": "queue", "priority": "priority", "due": "retry_at"}
+COLUMNS = {
+    "queue": "queue",
+    "priority": "priority",
+    "due": "retry_at",
+    "time_to_run": "time_to_run",
+}
+# What a retry at some time sets in addition.
+UNTRIED = {"attempts": 0, "crashes": 0, "losses": 0}
 WORDS = {"queue": "to {}", "priority": "to {}", "due": "at {}", "time_to_run": "with {} s to run"}
 
 
@@ -61,8 +68,11 @@ class Verb:
     def undone(self, rows: QuerySet[Any]) -> QuerySet[Any]:
         """Without those that are as the values say already: what goes on in a list is met again,
         and when the verb is repeated."""
-        known = [_has(rows, name, value) for name, value in self.values if name in COLUMNS]
-        return rows.exclude(reduce(and_, known)) if known else rows
+        given = dict(self.values)
+        if not given or (self.name == "kick" and "due" not in given):
+            return rows
+        done = reduce(and_, [_has(rows, name, value) for name, value in given.items()])
+        return rows.exclude(done & Q(**UNTRIED) if self.name == "kick" else done)
 
     def do(self, jobs: Any) -> Changed:
         """By the queryset's own verb: a queue table may have another one, as mail has."""

@@ -96,7 +96,11 @@ class Choice:
 
 
 def keys_of(field: Any, words: Iterable[str]) -> Iterator[Any]:
-    """The keys that words stand for, one after the other; ``ValueError`` where one is none."""
+    """The keys that words stand for, each once; ``ValueError`` where one is none."""
+    return iter(dict.fromkeys(_keys(field, words)))
+
+
+def _keys(field: Any, words: Iterable[str]) -> Iterator[Any]:
     for word in words:
         first, is_range, last = word.partition("-")
         if not (is_range and first and isinstance(field, IntegerField)):

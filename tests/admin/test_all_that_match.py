@@ -1,9 +1,13 @@
 """All that match: what was counted when somebody was asked is what it is done to."""
 
+import html
+import json
 import re
 
 import pytest
+from django.contrib.sessions.models import Session
 from django.db.models import QuerySet
+from django.test import RequestFactory
 
 from django_dbqueue.admin import matching
 from django_dbqueue.operate import acting, walking
@@ -94,7 +98,15 @@ def test_what_is_counted_of_one_state_is_no_room_for_the_next_one(browser, monke
     page = act_on_all(browser, "cancel_selected", "?")
     assert sorted(counted(page).values()) == ["2+", "3"]
     [keys] = sent_by(page)["dbqueue_keys"]
-    assert len(re.split("[,;]", keys)) == 5
+    assert [len(group) for group in json.loads(html.unescape(keys))] == [3, 2]
+
+
+def test_a_key_of_any_text_is_told_as_it_is():
+    groups = [["a,b", 'c;"d'], ["\u00e9"]]
+    request = RequestFactory().post("/", matching.Found(groups).hidden())
+    assert matching.packed_keys(request, Session) == groups
+    for odd in ("x", "7", "[7]", "[" * 100_000):
+        assert matching.packed_keys(RequestFactory().post("/", {"dbqueue_keys": odd}), Note) == []
 
 
 @pytest.mark.parametrize("window", [3, 1000])

@@ -2,16 +2,20 @@
 
 import csv
 import io
+from decimal import Decimal
 
 import pytest
+from django.contrib.admin import site
 from django.contrib.admin.models import LogEntry
 from django.db.models import QuerySet
+from django.test import RequestFactory
 
 from django_dbqueue.admin import JobAdmin, export
 from django_dbqueue.states import Status
 from tests.kit.admin_lists import NOTES, fill
 from tests.kit.jobs import buried, fresh
-from tests.queueapp.models import ArchivedKept, Kept, Note
+from tests.models.test_fields import plain
+from tests.queueapp.models import ArchivedKept, Everything, Kept, Note, Owner
 
 pytestmark = [pytest.mark.usefixtures("db_rows"), pytest.mark.each_database]
 
@@ -66,6 +70,16 @@ def test_no_cell_is_a_formula(browser):
     assert {text.replace("\r\n", "\n") for text in found} == {
         text.replace("\r\n", "\n") for text in expected
     }
+
+
+def test_a_number_below_zero_is_no_formula(admin_user):
+    owner = Owner.objects.create()
+    Everything.objects.create(an_owner=owner, **plain(a_decimal=Decimal("-5.25"), an_int=-3))
+    request = RequestFactory().post("/")
+    request.user = admin_user
+    answer = export.export(JobAdmin(Everything, site), request, QuerySet(Everything))
+    [row] = rows_in(answer)
+    assert (Decimal(row["a_decimal"]), row["an_int"]) == (Decimal("-5.25"), "-3")
 
 
 def test_what_a_job_holds_is_for_who_may_inspect(people):

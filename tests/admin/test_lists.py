@@ -4,6 +4,7 @@ import random
 from dataclasses import replace
 
 import pytest
+from django.contrib.admin import site
 from django.db import connection
 from django.db.models import F, QuerySet
 from django.test.utils import CaptureQueriesContext
@@ -230,20 +231,28 @@ def test_a_filter_on_another_table_is_not_taken_for_one_on_the_jobs(status, aske
     """That table has columns of the same names."""
     ours, other = (Owner.objects.create(status=n, queue=q) for n, q in ((4, "q"), (0, "")))
     known = {"failure": "f", "queue": "q"}
-    rows = [
+    all_rows = QuerySet[Everything](Everything).order_by("pk")
+    all_rows.bulk_create(
         Everything(an_owner=owner, status=state, **known, **plain())
         for owner in (ours, other, other)
         for state in Status
-    ]
-    QuerySet(Everything).bulk_create(rows)
-    QuerySet(Everything).filter(status__in=MOVES).update(retry_at=START)
-    QuerySet(Everything).filter(status=FAILED).update(failed_at=START)
-    found = QuerySet(Everything).filter(**asked, **{f"an_owner__{name}": its[name] for name in its})
+    )
+    all_rows.filter(status__in=MOVES).update(retry_at=START)
+    all_rows.filter(status=FAILED).update(failed_at=START)
+    found = all_rows.filter(**asked, **{f"an_owner__{name}": its[name] for name in its})
     keyset = pagination.keyset_of(found, status)
-    wanted = QuerySet(Everything).filter(an_owner=ours).order_by("pk")
+    wanted = all_rows.filter(an_owner=ours)
     shown = sorted(keyset.page(50).rows, key=lambda row: row.pk)
     assert shown == [row for row in wanted if status in (None, row.status)]
     assert keyset.count().number == len(shown)
+
+
+def test_the_tabs_lead_somewhere_whatever_filters_a_project_sets(browser, monkeypatch):
+    monkeypatch.setattr(site.get_model_admin(Note), "list_filter", ("attempts",))
+    fill(1)
+    for state in Status:
+        [key] = keys_in(text_of(browser.get(f"{NOTES}?state={state.value}&queue=q0")))
+        assert QuerySet(Note).get(pk=key).status == state
 
 
 def test_a_window_leaves_out_none_of_its_rows_where_more_urgent_ones_come_meanwhile(monkeypatch):

@@ -11,7 +11,7 @@ import pytest
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from django_dbqueue.admin import matching
+from django_dbqueue.admin import JobAdmin, matching
 from django_dbqueue.mail.models import Email
 from django_dbqueue.management.acts import ACTS
 from django_dbqueue.management.commands.dbqueue import Command
@@ -203,6 +203,16 @@ def test_no_command_is_told_that_would_do_it_to_more(browser, monkeypatch, model
     page = confirm_all(browser, "kick_selected", query, url)
     assert "More match" in page
     assert ("manage.py dbqueue" in page.partition("messagelist")[2]) == is_told
+
+
+def test_no_command_is_told_where_a_list_is_narrowed_to_some_of_the_jobs(browser, monkeypatch):
+    monkeypatch.setattr(matching, "ROWS_MAX", 1)
+    fill(6, [Status.READY])
+    mine = Note.objects.exclude(queue="q2")
+    monkeypatch.setattr(JobAdmin, "get_queryset", lambda self, request: mine.all())
+    page = confirm_all(browser, "cancel_selected")
+    assert "More match" in page
+    assert "manage.py" not in page
 
 
 @pytest.mark.parametrize("action", ["move", "prioritize", "reschedule", "kick_with", "cancel"])

@@ -1,5 +1,6 @@
 """What is done to mail in the admin: asked for twice where it is final, never by GET, recorded."""
 
+import json
 import re
 from typing import Any
 
@@ -148,11 +149,13 @@ def test_many_are_done_in_chunks_as_they_were_shown(
     assert "<dt>rows</dt><dd>5</dd>" in page
     QuerySet(type(emails[0])).update(created_at=DbNow(plus=-600))  # somebody thought it over
     [packed] = re.findall(r'name="dbqueue_keys" value="([^"]+)"', page)
-    assert sorted(map(int, packed.split(","))) == [email.pk for email in emails]
+    [keys] = json.loads(packed)
+    assert sorted(keys) == [email.pk for email in emails]
     other = finished()
     if where.startswith(ARCHIVE):
         other = archived(other)
-    sent = {"select_across": "1", "confirmed": "yes", "dbqueue_keys": f"x,{packed},{'9' * 40}"}
+    asked = json.dumps([["x", *keys, 10**40]])
+    sent = {"select_across": "1", "confirmed": "yes", "dbqueue_keys": asked}
     assert "5 queued" in act(browser, "resend_selected", url=where, **sent)
     resent = Email.objects.exclude(resend_of=None).values_list("resend_of", flat=True)
     assert sorted(resent) == [email.pk for email in emails]

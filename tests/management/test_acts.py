@@ -319,6 +319,21 @@ def test_what_comes_after_it_began_is_left_wherever_it_comes_in(monkeypatch, wor
     assert fresh(new[0]).status == (DELAYED if delay else READY)
 
 
+def test_a_retry_at_the_time_that_a_job_has_still_writes_the_rest():
+    job = Note.objects.create()
+    overwrite(job, status=DELAYED, retry_at=DbNow(3600), attempts=2)
+    at = fresh(job).retry_at.isoformat()
+    for more, changed in (([], 1), ([], 0), (["--time-to-run", "15m"], 1), ([], 0)):
+        assert as_json("kick", "queueapp.Note", "--at", at, *more)["changed"] == changed
+    assert (fresh(job).attempts, fresh(job).time_to_run) == (0, 900)
+
+
+def test_an_id_that_is_named_twice_is_one_job():
+    first, _, last = fill(3, [BURIED])
+    ids = (f"{first.pk}-{last.pk}", str(last.pk))
+    assert as_json("retry", "queueapp.note", "--id", *ids)["matched"] == 3
+
+
 def test_what_was_done_is_told_where_the_database_fails(monkeypatch):
     monkeypatch.setattr(acting, "CHUNK_ROWS", 2)
     fill(6, [BURIED])
