@@ -181,7 +181,7 @@ def _check_min_version(model: Model) -> Iterator[CheckMessage]:
 
 def _check_attributes(model: Model) -> Iterator[CheckMessage]:
     above = model.__mro__[: model.__mro__.index(Job)]
-    defined = {name for part in above for name in vars(part)}
+    defined = {name for part in above if part is not KeyedJob for name in vars(part)}
     fields = {field.name for field in model._meta.get_fields()}
     for name in sorted((RESERVED & defined) | (OURS & fields)):
         yield Error(

@@ -5,10 +5,11 @@ from string import Formatter
 from typing import Any, NamedTuple
 
 from django.core.exceptions import ValidationError
+from django.db.models import Case, F, IntegerField, Value, When
 
 from ..exceptions import shown
 from ..fields import check_name
-from ..states import state_for
+from ..states import Status, state_for
 from .limiter import base_of
 from .policy import MAX_LIMIT, Policy
 from .queue_options import policy_of_queue, says_anything
@@ -76,6 +77,13 @@ def key_from(
             problem = f"concurrency_key {shown(wanted)} cannot be worked out: {what}"
             raise ValidationError({"concurrency_key": problem}) from error
     return str(key) if key not in (None, "") else None
+
+
+def status_with_another_key() -> Any:
+    """An expression for the ``status`` of a row whose key is written: one that was parked is ready,
+    since nothing would wake it without a key. With one the next claim parks it again."""
+    parked = When(status=Status.DELAYED, retry_at__isnull=True, then=Value(Status.READY.value))
+    return Case(parked, default=F("status"), output_field=IntegerField())
 
 
 def check_key_columns(key: Any, limit: Any, order: Any) -> None:

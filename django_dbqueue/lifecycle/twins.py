@@ -11,7 +11,7 @@ from ..exceptions import shown
 from ..fields import check_seconds
 from ..states import Status
 from .execute import changed, rows
-from .keys import gives_key
+from .keys import PARKED, gives_key
 from .policy import MAX_SECONDS
 from .side_rows import renewed_with
 from .table import LIFECYCLE_COLUMNS, Table
@@ -87,27 +87,37 @@ def renew(table: Table, job: Any, change: Renewal) -> bool:
 
 
 def _sets(table: Table, job: Any, change: Renewal) -> tuple[str, list[Any]]:
-    meta, quote = table.model._meta, table.connection.ops.quote_name
-    sets, values = list[str](), list[Any]()
     follows = {"concurrency_key"} if change.columns and gives_key(table.model) else set()
-    for name in sorted(follows.union(change.columns)):
-        column = meta.get_field(name)
+    names = sorted(follows.union(change.columns))
+    sets, values = _replaced(table, job, names)
+    status = f"CASE WHEN {PARKED} THEN {Status.READY:d} ELSE status END"
+    if "concurrency_key" not in names:
+        status = "status"
+    if "retry_at" in names:
+        status = f"{Status.DELAYED:d}"
+    if change.delay is not None:
+        sets.append(f"retry_at = {table.dialect.now_plus('%s')}")
+        values.append(change.delay)
+        status = f"{Status.DELAYED:d}"
+    if change.debounce is not None:
+        moves, due = _debounced(table, change.debounce, change.max_wait)
+        sets.append(f"retry_at = CASE WHEN {moves} THEN {due} ELSE retry_at END")
+        status = f"CASE WHEN {moves} THEN {Status.DELAYED:d} ELSE {status} END"
+    # At the end: a database may look at what it has just assigned, and no other column does.
+    return ", ".join([*sets, f"status = {status}"]), values
+
+
+def _replaced(table: Table, job: Any, names: Collection[str]) -> tuple[list[str], list[Any]]:
+    """What writes columns of the new job into the one that waits."""
+    sets, values = list[str](), list[Any]()
+    for name in names:
+        column = table.model._meta.get_field(name)
         value = column.pre_save(job, add=False)
         if hasattr(value, "resolve_expression"):
             _refuse(name, "must be a value, not an expression, to replace another")
-        sets.append(f"{quote(column.column)} = %s")
-        if name == "retry_at":
-            sets.append(f"status = {Status.DELAYED:d}")
+        sets.append(f"{table.connection.ops.quote_name(column.column)} = %s")
         values.append(column.get_db_prep_save(value, table.connection))
-    if change.delay is not None:
-        sets.append(f"status = {Status.DELAYED:d}, retry_at = {table.dialect.now_plus('%s')}")
-        values.append(change.delay)
-    if change.debounce is not None:
-        moves, due = _debounced(table, change.debounce, change.max_wait)
-        # In this order: a database may look at what it has just assigned.
-        sets.append(f"retry_at = CASE WHEN {moves} THEN {due} ELSE retry_at END")
-        sets.append(f"status = CASE WHEN {moves} THEN {Status.DELAYED:d} ELSE status END")
-    return ", ".join(sets), values
+    return sets, values
 
 
 def _debounced(table: Table, debounce: float, max_wait: float | None) -> tuple[str, str]:

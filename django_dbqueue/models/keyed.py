@@ -1,12 +1,12 @@
 """Queue tables whose jobs may share a concurrency key."""
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from django.db import models
 from django.utils.translation import gettext_lazy
 
 from ..fields import NameField
-from ..lifecycle.keys import ORDERS
+from ..lifecycle.keys import ORDERS, status_with_another_key
 from ..states import Status
 from .index import HotIndex, PartialIndex
 from .job import Job
@@ -60,6 +60,16 @@ class KeyedJob(KeyColumns, Job):
                 },
             ),
         ]
+
+    def _do_update(
+        self, base_qs: Any, using: Any, pk_val: Any, values: Any, *args: Any, **kwargs: Any
+    ) -> Any:
+        written = {field.name: value for field, _, value in values}
+        loses_key = "concurrency_key" in written and written["concurrency_key"] is None
+        if loses_key and "status" not in written and not self.holds_claim():
+            status = self._meta.get_field("status")
+            values = [*values, (status, None, status_with_another_key())]
+        return super()._do_update(base_qs, using, pk_val, values, *args, **kwargs)
 
     @property
     def waits_for_key(self) -> bool:

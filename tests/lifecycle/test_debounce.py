@@ -1,9 +1,12 @@
 """What a call with the dedup key of a waiting job does to that: keep, replace, debounce."""
 
+from datetime import timedelta
+
 import pytest
 from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.db.models import Value
+from django.utils import timezone
 
 from django_dbqueue.fields import DbNow
 from django_dbqueue.states import Status
@@ -75,6 +78,41 @@ def test_the_concurrency_key_follows_the_columns():
     job, _ = ask(Shared, tenant="a")
     replace(Shared, tenant="b")
     assert (fresh(job).tenant, fresh(job).concurrency_key) == ("b", "b")
+
+
+@pytest.fixture
+def parked():
+    """Its key's two slots are taken."""
+    for _ in range(2):
+        Shared.objects.create(tenant="a")
+    job, _ = ask(Shared, tenant="a")
+    assert len(Shared.objects.claim(limit=10)) == 2
+    assert fresh(job).waits_for_key
+    return job
+
+
+@pytest.mark.parametrize("tenant", ["", "b"])
+@pytest.mark.parametrize("later", [{}, {"debounce": 30}])
+def test_one_that_waits_for_its_key_does_not_when_it_gets_none_or_another(parked, tenant, later):
+    overwrite(parked, attempts=len(later))  # one that was tried is not moved on
+    assert replace(Shared, tenant=tenant, **later).outcome == "replaced"
+    assert claim_one(Shared).pk == parked.pk
+
+
+def test_one_that_waits_for_its_key_is_parked_again_when_it_keeps_it(parked):
+    assert replace(Shared, tenant="a", priority=3).outcome == "replaced"
+    assert Shared.objects.claim(limit=10) == []
+    assert fresh(parked).waits_for_key
+
+
+@pytest.mark.parametrize(
+    "later", [{"delay": 30}, {"debounce": 30}, {"retry_at": timezone.now() + timedelta(days=1)}]
+)
+def test_one_that_waits_for_its_key_waits_for_the_time_of_the_new_one(parked, later):
+    replace(Shared, tenant="", **later)
+    row = fresh(parked)
+    assert (row.status, row.concurrency_key) == (Status.DELAYED, None)
+    assert due_in(parked) > 20
 
 
 def test_every_call_moves_the_time_on():

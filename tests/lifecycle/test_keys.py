@@ -5,7 +5,7 @@ from contextlib import closing
 import pytest
 from django.core.exceptions import ValidationError
 from django.db import connection, transaction
-from django.db.models import QuerySet
+from django.db.models import QuerySet, Value
 
 from django_dbqueue.dialects import dialect_of
 from django_dbqueue.lifecycle import keyed_claim, reap
@@ -321,3 +321,58 @@ def test_who_names_a_lane_gets_the_key_of_its_queue():
     with limits("queueapp.shared:mail", **options):
         [job] = make(1, queue="mail@a")
     assert (job.queue, job.concurrency_key) == ("mail@a", "of a")
+
+
+def save_without_key(job, **options):
+    job.concurrency_key = None
+    job.save(**options)
+
+
+def bulk_update_without_key(job):
+    job.concurrency_key = None
+    Shared.objects.bulk_update([job], ["concurrency_key"])
+
+
+@pytest.mark.parametrize(
+    "take",
+    [
+        save_without_key,
+        lambda job: save_without_key(job, update_fields=["concurrency_key"]),
+        bulk_update_without_key,
+        lambda job: Shared.objects.filter(pk=job.pk).update(concurrency_key=None),
+        lambda job: Shared.objects.filter(pk=job.pk).update(concurrency_key=Value(None)),
+    ],
+    ids=["save", "save of it alone", "bulk_update", "update", "update by an expression"],
+)
+def test_a_parked_job_whose_key_is_taken_away_is_claimed(take):
+    job = make(3)[2]
+    claim(limit=2)
+    assert claim() == []
+    assert parked() == [job.pk]
+    take(fresh(job))
+    assert keys(claim()) == [job.pk]
+
+
+def test_an_instance_that_was_read_before_its_job_was_parked_may_take_the_key_away():
+    job = fresh(make(3)[2])
+    claim(limit=2)
+    assert claim() == []
+    save_without_key(job)
+    assert keys(claim()) == [job.pk]
+
+
+def test_a_job_that_waits_for_its_time_goes_on_waiting_without_a_key():
+    job, _ = Shared.objects.enqueue(tenant="a", delay=60)
+    save_without_key(fresh(job))
+    Shared.objects.update(concurrency_key=None)
+    assert fresh(job).status == Status.DELAYED
+    assert fresh(job).retry_at is not None
+
+
+def test_a_claimed_job_stays_claimed_when_its_key_is_taken_away():
+    make(1)
+    [job] = claim()
+    save_without_key(job)
+    Shared.objects.update(concurrency_key=None)
+    assert fresh(job).status == Status.CLAIMED
+    job.complete()

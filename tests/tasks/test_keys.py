@@ -119,3 +119,17 @@ def test_a_call_replaces_the_one_that_waits_under_the_id_of_the_first():
     [row] = Task.objects.all()
     assert (second.id, str(row.result_id), row.args) == (first.id, first.id, [2])
     assert row.status == Status.DELAYED
+
+
+def test_a_call_without_a_key_replaces_one_that_waits_for_its_key_and_runs():
+    replacing = calls.post.using(dedup_key="k", on_duplicate="replace")
+    calls.post.enqueue("a")
+    replacing.enqueue("a")
+    [held] = claim()
+    assert claim() == []
+    result = replacing.enqueue("")
+    with InlineWorker("dbqueue_tasks.task") as worker:
+        worker.run()
+    result.refresh()
+    assert str(result.status) == "SUCCESSFUL"
+    held.complete()
