@@ -23,7 +23,7 @@ def jobs_of(asked: Any) -> tuple[type[TaskRow], str, Values] | None:
         return {
             "args": row.args,
             "kwargs": row.kwargs,
-            "queue_name": row.queue,
+            "queue_name": row.queue_name,
             "priority": MIDDLE_PRIORITY - row.priority,
             "run_after": row.run_after,
             "backend": row.backend,

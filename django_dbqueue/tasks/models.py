@@ -19,6 +19,7 @@ from django.utils.translation import gettext_lazy
 from ..exceptions import Bury, Retry, shown
 from ..fields import InstantField, aware, check_name, later
 from ..guard import capture_all, raised
+from ..lifecycle.limiter import base_of
 from ..models import KeyedJob, Traced
 from .conf import task_conf
 from .json_text import JSONText, to_json, to_text
@@ -108,10 +109,15 @@ class TaskRow(Traced, KeyedJob):
         named = {str(one.get("OPTIONS", {}).get("database") or "") for one in _backends()}
         return sorted({*super().written_databases(), *named & set(connections)})
 
+    @property
+    def queue_name(self) -> str:
+        """The queue that it was enqueued into; ``queue`` may be a lane of that, with a rate."""
+        return base_of(type(self), self.queue)
+
     @cached_property
     def found(self) -> Found:
         """The task of this code, or why it cannot run here."""
-        return look_up(self.task_path, self.backend, self.queue)
+        return look_up(self.task_path, self.backend, self.queue_name)
 
     @classmethod
     def columns_of(

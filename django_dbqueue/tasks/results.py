@@ -88,7 +88,7 @@ def task_of(row: Any) -> Any:
     return restored(
         task,
         priority=MIDDLE_PRIORITY - row.priority,
-        queue_name=row.queue,
+        queue_name=row.queue_name,
         run_after=row.run_after,
         backend=row.backend,
         max_attempts=row.max_attempts,

@@ -17,6 +17,14 @@ def test_a_task_is_asked_for_by_its_arguments(dbqueue):
 
 
 @pytest.mark.django_db
+def test_a_task_is_asked_for_by_its_queue_also_where_it_has_a_rate_of_its_own(dbqueue, settings):
+    options = {"rate": "10/s", "rate_key": "{task_path}"}
+    settings.DBQUEUE = {"QUEUES": {"dbqueue_tasks.task": options}}
+    calls.add.enqueue(1)
+    dbqueue.assert_enqueued(calls.add, queue_name="default")
+
+
+@pytest.mark.django_db
 def test_tasks_run_inside_the_tests_transaction(dbqueue):
     added, failed = calls.add.enqueue(1), calls.fail_thrice.enqueue()
     paid = calls.pay.enqueue(3)

@@ -70,6 +70,29 @@ def test_a_coroutine_function_runs():
     assert ran(calls.slow_double, 21).return_value == 42
 
 
+@pytest.mark.parametrize(("task", "value"), [(calls.add, 7), (calls.slow_double, 14)])
+def test_what_has_a_rate_of_its_own_runs_and_is_told_by_the_queue_that_it_was_given(
+    settings, task, value
+):
+    lanes = {"rate": "10/s", "rate_key": "{task_path}"}
+    settings.DBQUEUE = {"QUEUES": dict.fromkeys(TABLES, lanes)}
+    given = task.enqueue(7)
+    lane = f"default@{task.module_path}"
+    assert [m.objects.filter(queue=lane).count() for m in (Task, AsyncTask)].count(1) == 1
+    assert task.get_result(given.id) == given
+    work_off()
+    given.refresh()
+    assert (given.status, given.return_value) == (Status_.SUCCESSFUL, value)
+    assert given.task.queue_name == "default"
+
+
+def test_what_has_a_rate_of_its_own_waits_once_its_queue_is_none_of_the_backends(settings):
+    settings.DBQUEUE = {"QUEUES": {"dbqueue_tasks.task": {"rate": "9/s", "rate_key": "a"}}}
+    calls.add.enqueue(1)
+    with override_settings(TASKS={"default": {"BACKEND": PATH, "QUEUES": ["a", "default@a"]}}):
+        assert rows()[0].found.problem.startswith("queue 'default' is none of the QUEUES")
+
+
 @pytest.mark.parametrize(
     ("task", "kind"),
     [
