@@ -12,6 +12,7 @@ from ..fields import check_seconds
 from ..states import Status
 from .execute import changed, rows
 from .keys import PARKED, gives_key
+from .limits import has_max_age, limits_of
 from .policy import MAX_SECONDS
 from .side_rows import renewed_with
 from .table import LIFECYCLE_COLUMNS, Table
@@ -25,12 +26,14 @@ KEPT_COLUMNS = LIFECYCLE_COLUMNS | {"queue", "created_at"}
 @dataclass(frozen=True)
 class Renewal:
     """``columns`` of the new job go into the waiting one; ``delay`` and ``debounce`` are seconds
-    from now until it is due, the latter no later than ``max_wait`` after it was made."""
+    from now until it is due, the latter no later than ``max_wait`` after it was made.
+    ``says_expiry``: when it expires is not for ``max_age`` to say."""
 
     columns: Collection[str] = field(default_factory=frozenset)
     delay: float | None = None
     debounce: float | None = None
     max_wait: float | None = None
+    says_expiry: bool = False
 
     def __bool__(self) -> bool:
         return bool(self.columns) or self.delay is not None or self.debounce is not None
@@ -69,7 +72,8 @@ def renewal(
     if on_duplicate == KEEP:
         replaced = set()
     moved = delay if delay and on_duplicate == REPLACE else None
-    return Renewal(replaced, moved, debounce, max_wait)
+    says_expiry = columns.get("expires_at") is not None
+    return Renewal(replaced, moved, debounce, max_wait, says_expiry)
 
 
 def renew(table: Table, job: Any, change: Renewal) -> bool:
@@ -87,24 +91,36 @@ def renew(table: Table, job: Any, change: Renewal) -> bool:
 
 
 def _sets(table: Table, job: Any, change: Renewal) -> tuple[str, list[Any]]:
-    follows = {"concurrency_key"} if change.columns and gives_key(table.model) else set()
-    names = sorted(follows.union(change.columns))
+    age = limits_of(table.model, job.queue).max_age if has_max_age(table.model) else None
+    if change.says_expiry:
+        age = None
+    names = _names(table, change, has_age=age is not None)
     sets, values = _replaced(table, job, names)
-    status = f"CASE WHEN {PARKED} THEN {Status.READY:d} ELSE status END"
-    if "concurrency_key" not in names:
-        status = "status"
+    status = "status"
+    if "concurrency_key" in names:
+        status = f"CASE WHEN {PARKED} THEN {Status.READY:d} ELSE status END"
     if "retry_at" in names:
         status = f"{Status.DELAYED:d}"
-    if change.delay is not None:
-        sets.append(f"retry_at = {table.dialect.now_plus('%s')}")
-        values.append(change.delay)
-        status = f"{Status.DELAYED:d}"
-    if change.debounce is not None:
-        moves, due = _debounced(table, change.debounce, change.max_wait)
-        sets.append(f"retry_at = CASE WHEN {moves} THEN {due} ELSE retry_at END")
+    if change.delay is not None or change.debounce is not None:
+        moves, seconds = _moved(table, change)
+        times = {"retry_at": seconds} | ({"expires_at": f"{seconds} + {age!r}"} if age else {})
+        for name, time in times.items():
+            due = table.dialect.now_plus(time)
+            sets.append(f"{name} = CASE WHEN {moves} THEN {due} ELSE {name} END")
         status = f"CASE WHEN {moves} THEN {Status.DELAYED:d} ELSE {status} END"
     # At the end: a database may look at what it has just assigned, and no other column does.
     return ", ".join([*sets, f"status = {status}"]), values
+
+
+def _names(table: Table, change: Renewal, *, has_age: bool) -> list[str]:
+    """The columns of the new job that are written into the one that waits."""
+    names = set(change.columns)
+    if names and gives_key(table.model):
+        names.add("concurrency_key")
+    if has_age:  # the end follows the time, and nothing else
+        names -= {"expires_at"}
+        names |= {"expires_at"} if "retry_at" in names else set()
+    return sorted(names)
 
 
 def _replaced(table: Table, job: Any, names: Collection[str]) -> tuple[list[str], list[Any]]:
@@ -120,14 +136,17 @@ def _replaced(table: Table, job: Any, names: Collection[str]) -> tuple[list[str]
     return sets, values
 
 
-def _debounced(table: Table, debounce: float, max_wait: float | None) -> tuple[str, str]:
-    """When a job moves, and whereto: one that has been tried waits for its own retry."""
-    seconds = repr(float(debounce))
-    if max_wait is None:
-        return "attempts = 0", table.dialect.now_plus(seconds)
-    left = f"({table.dialect.seconds_until('created_at')} + {float(max_wait)!r})"
+def _moved(table: Table, change: Renewal) -> tuple[str, str]:
+    """When a job moves, and in how many seconds it is due then: by a debounce one that has been
+    tried waits for its own retry."""
+    if change.debounce is None:
+        return "1 = 1", repr(float(change.delay or 0))
+    seconds = repr(float(change.debounce))
+    if change.max_wait is None:
+        return "attempts = 0", seconds
+    left = f"({table.dialect.seconds_until('created_at')} + {float(change.max_wait)!r})"
     sooner = f"CASE WHEN {left} < {seconds} THEN {left} ELSE {seconds} END"
-    return f"attempts = 0 AND {left} > 0", table.dialect.now_plus(sooner)
+    return f"attempts = 0 AND {left} > 0", sooner
 
 
 def _seconds(name: str, value: float) -> float:

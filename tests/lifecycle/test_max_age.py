@@ -5,8 +5,11 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
+from django_dbqueue.fields import DbNow
+from django_dbqueue.states import Status
+from django_dbqueue.testing import InlineWorker, virtual_clock
 from tests.kit.bounds import limits
-from tests.kit.jobs import fresh
+from tests.kit.jobs import fresh, overwrite
 from tests.queueapp.models import Note
 
 pytestmark = pytest.mark.usefixtures("db_rows")
@@ -65,3 +68,88 @@ def test_the_new_job_knows_when_it_expires():
     with limits(max_age=HOUR):
         job = Note.objects.create()
     assert job.expires_at == fresh(job).expires_at
+
+
+def patience():
+    """Seconds from when it is due until it expires."""
+    job = Note.objects.get()
+    return (job.expires_at - job.retry_at).total_seconds()
+
+
+def again(**columns):
+    return Note.objects.enqueue(dedup_key="a", **columns)
+
+
+MOVED_ON = {
+    "debounce": {"debounce": 50},
+    "debounce with a longest wait": {"debounce": 50, "max_wait": 500},
+    "replaced delay": {"on_duplicate": "replace", "delay": 50},
+    "both": {"on_duplicate": "replace", "debounce": 50},
+}
+
+
+@pytest.mark.parametrize("how", MOVED_ON.values(), ids=MOVED_ON)
+def test_calls_that_move_its_time_on_move_its_end_too(how):
+    with limits(max_age=20), virtual_clock() as clock:
+        again(text="a", **how)
+        for _ in range(3):
+            clock.move(40)
+            assert again(text="b", **how).outcome in {"debounced", "replaced"}
+        assert patience() == pytest.approx(20, abs=1)
+        with InlineWorker("queueapp.note", clock=clock) as worker:
+            worker.drain()
+    assert Note.objects.get().state == "done"
+
+
+def test_a_time_that_is_replaced_by_a_moment_moves_its_end_too():
+    with limits(max_age=20):
+        again()
+        again(on_duplicate="replace", retry_at=timezone.now() + timedelta(seconds=HOUR))
+    assert patience() == pytest.approx(20, abs=1)
+
+
+def test_its_end_is_no_later_than_the_longest_wait_allows():
+    with limits(max_age=20):
+        job, _ = again(debounce=30, max_wait=60)
+        overwrite(job, created_at=DbNow(plus=-50))
+        again(debounce=30, max_wait=60)
+        assert patience() == pytest.approx(20, abs=1)
+        overwrite(job, created_at=DbNow(plus=-70), expires_at=DbNow(plus=5))
+        again(debounce=30, max_wait=60)
+    row = Note.objects.annotate(now=DbNow()).get()
+    assert (row.expires_at - row.now).total_seconds() == pytest.approx(5, abs=2)
+
+
+def test_what_a_replacing_call_says_itself_counts():
+    with limits(max_age=20):
+        again(delay=30)
+        end = timezone.now() + timedelta(seconds=HOUR)
+        again(on_duplicate="replace", delay=60, expires_at=end)
+        assert Note.objects.get().expires_at == end
+        again(debounce=60, expires_at=end + timedelta(seconds=5))
+    assert Note.objects.get().expires_at == end
+
+
+def test_a_call_that_leaves_its_time_leaves_its_end():
+    with limits(max_age=20):
+        job, _ = again()
+        overwrite(job, expires_at=DbNow(plus=5))
+        end = fresh(job).expires_at
+        again(on_duplicate="replace", text="b")
+    row = fresh(job)
+    assert (row.text, row.expires_at, row.status) == ("b", end, Status.READY)
+
+
+def test_a_replacing_call_that_says_it_has_no_end_of_its_own_gets_one():
+    with limits(max_age=20):
+        again()
+        again(on_duplicate="replace", delay=60, expires_at=None)
+    assert patience() == pytest.approx(20, abs=1)
+
+
+def test_without_an_age_its_end_stays():
+    end = timezone.now() + timedelta(seconds=HOUR)
+    again(delay=30, expires_at=end)
+    again(debounce=60)
+    again(on_duplicate="replace", delay=60)
+    assert Note.objects.get().expires_at == end
