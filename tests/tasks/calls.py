@@ -255,6 +255,11 @@ def post(tenant: str) -> None:
     return None
 
 
+@task(concurrency_key=lambda region: {"north": "n", "south": "s"}[region])
+def restock(region: str) -> None:
+    return None
+
+
 @task(dedup_key="index", on_duplicate="replace", debounce=60, max_wait=600)
 def index(pages: int) -> None:
     return None

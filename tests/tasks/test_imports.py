@@ -141,6 +141,25 @@ def test_the_options_are_those_of_the_code_of_today(backend):
     assert options == [(3, None, False), (1, 7, False), (1, None, True)]
 
 
+@pytest.mark.each_database
+def test_each_gets_the_concurrency_key_that_the_code_of_today_gives_it(backend):
+    code = "calls.export.enqueue('a', pages=2), calls.post.enqueue('b'), calls.add.enqueue(1)"
+    backend.fill(code)
+    imported(backend)
+    keys = [(row.concurrency_key, row.concurrency_limit, row.key_order) for row in moved()]
+    assert keys == [("tenant a", 2, None), ("b", None, "skip"), (None, None, None)]
+
+
+def test_a_task_whose_code_makes_no_key_of_its_arguments_is_left_and_the_rest_is_moved(backend):
+    code = "told['ids'] = [calls.restock.enqueue(one).id for one in ('west', 'north')]"
+    ids = backend.fill(code)["ids"]
+    assert imported(backend)[1:] == [
+        "left there: 1 that cannot be taken over",
+        f"  {ids[0]}: KeyError: 'west'",
+    ]
+    assert [row.concurrency_key for row in moved()] == ["n"]
+
+
 @override_settings(DBQUEUE={"TASK_MAX_BYTES": 500})
 def test_what_cannot_be_taken_over_is_named_and_the_rest_is_moved(backend):
     code = 'told["ids"] = [calls.echo.enqueue("x" * n).id for n in (10, 600, 20, 30, 40)]'

@@ -9,6 +9,7 @@ from uuid import UUID
 from django.core.exceptions import ValidationError
 from django.utils.translation import gettext as _
 
+from ...guard import capture, message_of
 from ...lifecycle.enqueue import CHECKS
 from ..lookup import find
 from ..models import AsyncTask, Task, TaskRow
@@ -47,13 +48,12 @@ class Converter:
             priority=given.priority,
             run_after=due,
         )
-        try:
+        columns: dict[str, Any] = {}
+        with capture() as making:  # a concurrency key may be worked out by the project's code
             columns = Task.columns_of(call, given.backend_name, args, kwargs)
             _check(columns)
-        except ValidationError as error:
-            raise Refused(" ".join(error.messages)) from error
-        except (TypeError, ValueError) as error:
-            raise Refused(str(error)) from error
+        if making.error is not None:
+            raise Refused(_problem(making.error)) from making.error
         return columns | {"result_id": given.pk, "created_at": given.enqueued_at}
 
     def model(self, row: dict[str, Any]) -> type[TaskRow]:
@@ -71,8 +71,18 @@ class Converter:
             task = find(path).task
             # What waits there waits there twice, if it does: a key would drop one of them.
             known = {name: option(task, name) for name in DEFAULTS} | {"dedup_key": None}
+            # By these a concurrency key is given the arguments.
+            known |= {name: getattr(task, name, None) for name in ("func", "takes_context")}
             self._options[path] = known
         return self._options[path]
+
+
+def _problem(error: Exception) -> str:
+    if isinstance(error, ValidationError):
+        return " ".join(error.messages)
+    words = message_of(error)
+    is_ours = isinstance(error, (TypeError, ValueError))
+    return words if is_ours else f"{type(error).__name__}: {words}"
 
 
 def _check(columns: dict[str, Any]) -> None:
