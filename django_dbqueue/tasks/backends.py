@@ -49,6 +49,8 @@ class TakesOptions(backends.BaseTaskBackend):  # type: ignore[misc]
         if isinstance(run_after, timedelta):
             if not timedelta(0) <= run_after <= timedelta(seconds=MAX_SECONDS):
                 raise InvalidTask(f"run_after must be between 0 and {MAX_SECONDS} seconds.")
+            if not self.supports_defer:  # in the framework's words, which looks at datetimes alone
+                raise InvalidTask("Backend does not support run_after.")
             task = restored(task, run_after=None)
         for name, problem in _unlike_the_frameworks(task):
             raise InvalidTask(f"{name} {problem}.")

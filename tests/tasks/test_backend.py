@@ -363,6 +363,16 @@ def test_other_backends_of_ours_refuse_what_the_queue_table_would(name):
             calls.noop.using(run_after=timedelta(seconds=5)).enqueue()
 
 
+@pytest.mark.parametrize("delay", [timedelta(seconds=5), timedelta(0)])
+@override_settings(
+    TASKS={"default": {"BACKEND": "django_dbqueue.tasks.backends.ImmediateBackend"}},
+)
+def test_a_backend_that_runs_a_task_at_once_refuses_a_time_however_it_is_given(delay):
+    for run_after in (delay, timezone.now() + delay):
+        with pytest.raises(compat.InvalidTask, match="run_after"):
+            calls.noop.using(run_after=run_after)
+
+
 @pytest.mark.parametrize("task", [calls.noop, calls.once_for_each, calls.fail_thrice])
 def test_tasks_and_their_results_can_be_pickled(task):
     changed = task.using(priority=3)
