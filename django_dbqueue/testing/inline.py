@@ -126,7 +126,7 @@ class InlineWorker:
         many jobs. ``StillWaiting`` where that goes on for ``within`` seconds."""
         clock = self._clock()
         end, count = clock.seconds() + within, self.run()
-        while (until_due := self._until_due()) is not None:
+        while not self._has_enough() and (until_due := self._until_due()) is not None:
             if clock.seconds() + until_due > end:
                 raise StillWaiting(f"jobs are delayed, or wait for their rate, beyond {within:g} s")
             clock.move(max(TICK, _sooner(until_due, self._until_tick()) or 0))
@@ -158,7 +158,8 @@ class InlineWorker:
     def _until_due(self) -> float | None:
         """Seconds until the next job is, if any is delayed or waits for its rate."""
         moves = [promotion.next_moves(table)[0] for table in self.tables()]
-        return _sooner(*moves, self.consumer.claimer.gate.waits)
+        waits = None if self._has_enough() else self.consumer.claimer.gate.waits
+        return _sooner(*moves, waits)
 
     def _until_tick(self) -> float | None:
         return schedules.due_in(self.aliases)
@@ -209,11 +210,11 @@ class InlineWorker:
             idle = 0 if had_work else idle + 1
 
     def _has_enough(self) -> bool:
-        """Whether as many were run as may be; what was claimed and had expired was not run."""
-        claimer, most = self.consumer.claimer, self.options.max_jobs
-        if most is not None and claimer.left == 0:
-            claimer.left = max(0, most - self.shared.jobs)
-        return claimer.left == 0
+        """Whether as many were run as may be: of what is claimed some expire, or wait to start."""
+        claimer, waiting = self.consumer.claimer, len(self.consumer.in_hand() or ())
+        if (most := self.options.max_jobs) is not None and claimer.left == 0:
+            claimer.left = max(0, most - self.shared.jobs - waiting)
+        return claimer.left == 0 and not waiting
 
     def claim(self) -> bool:
         """One turn of the claimer; whether it, or what came before, left work to do."""

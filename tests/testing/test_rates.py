@@ -67,6 +67,22 @@ def test_a_rate_that_takes_too_long_is_told(rate):
         Jobs().run_until_settled(Note, within=86_400)
 
 
+@pytest.mark.parametrize(("limit", "seconds"), [("2/s", 3), ("1/h", 7_500), ("30/s", 3)])
+@pytest.mark.parametrize("delay", [0, 10_000])
+def test_a_worker_that_has_run_as_many_as_it_may_waits_for_nothing_more(
+    rate, limit, seconds, delay
+):
+    rate(rate=limit)
+    Note.objects.enqueue_many([{}] * 6)
+    Note.objects.enqueue(delay=delay)
+    with virtual_clock() as clock, InlineWorker(NOTE, "--max-jobs", "3", clock=clock) as worker:
+        began = clock.seconds()
+        assert worker.drain(within=seconds) == 3
+        assert clock.seconds() - began < seconds
+        assert worker.run_for(300) == 0
+    assert Note.objects.done().count() == 3
+
+
 @pytest.mark.parametrize("limit", [{"second": 3}, {"hour": 3}])
 def test_mail_that_has_a_limit_is_sent_when_its_time_has_come(server, settings, limit):
     setting(settings, MAIL_LIMITS={USING.get("using", "default"): limit})
