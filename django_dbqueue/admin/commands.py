@@ -44,8 +44,7 @@ def command_line(model_admin: Any, request: HttpRequest, verb: Verb) -> str:
 
 def _is_narrowed(model_admin: Any, request: HttpRequest) -> bool:
     """Whether the list shows some of the jobs only, as to the people of one tenant."""
-    rows = model_admin.get_queryset(request)
-    return asked_queue(rows) != (True, None) or rows.query.distinct or bool(rows.query.combinator)
+    return asked_queue(model_admin.get_queryset(request)) != (True, None)
 
 
 def _would_do_more(model: type[Any], asked: Mapping[str, Any], state: Status | None) -> bool:

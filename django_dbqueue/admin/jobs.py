@@ -71,8 +71,11 @@ def columns_of(names: list[Any], selected: Status | None) -> list[Any]:
 
 
 def with_needed(needed: Sequence[Any], filters: Sequence[Any]) -> list[Any]:
-    """A project's own filters, and in front of them those that the tabs and links of pages use."""
-    return [*(one for one in needed if one not in filters), *filters]
+    """A project's own filters, and in front of them those that the tabs and links of pages use,
+    where none of its own has their parameter."""
+    named = [one[0] if isinstance(one, tuple | list) else one for one in filters]
+    taken = {getattr(one, "parameter_name", one) for one in named}
+    return [*(one for one in needed if one.parameter_name not in taken), *filters]
 
 
 class JobAdmin(JobPage, ReadOnlyAdmin):

@@ -82,7 +82,8 @@ def keys_found(rows: QuerySet[Any], names: Sequence[str], term: str) -> set[Any]
 def as_key(key: Any, term: str) -> list[Any]:
     """The one value of a key that the text stands for, if it does."""
     try:
-        value = key.to_python(term)
+        value = key.to_python(term.encode().decode())
     except (ValidationError, ValueError):
         return []
-    return [] if isinstance(value, int) and abs(value) > BIGINT_MAX else [value]
+    is_beyond = isinstance(value, int) and abs(value) > BIGINT_MAX
+    return [] if is_beyond or "\0" in term else [value]

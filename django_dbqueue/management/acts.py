@@ -5,14 +5,12 @@ jobs as there are."""
 from argparse import ArgumentParser
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 from functools import partial
 from typing import Any
 
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
-from ..monitor.failures import clock
 from ..operate.acting import (
     BURY,
     CANCEL,
@@ -25,6 +23,7 @@ from ..operate.acting import (
 )
 from ..operate.acting import Verb as JobVerb
 from ..operate.choice import Choice, keys_of
+from ..operate.moments import Beginning, beginning_of
 from ..operate.recording import KEYS_NAMED_MAX
 from ..states import Status
 from ..texts import wording
@@ -105,10 +104,10 @@ def run(act: Act, options: dict[str, Any]) -> str:
     tables = named_tables(options, choice)
     # All of them are looked at before anything is done.
     asked = sum(1 for _ in keys_of(tables[0].model._meta.pk, choice.ids)) if choice.ids else 0
-    asked_at: dict[str, datetime] = {}
+    asked_at: dict[str, Beginning] = {}
     if act.asks and not options["dry_run"]:
         if not options["yes"]:
-            asked_at = {one.using: clock(one) for one in tables}
+            asked_at = {one.using: beginning_of(one.using) for one in tables}
         confirm(options, act.verb.says, counted(tables, choice, states))
     report = Report(act.word, options)
     with report.told_at_the_end(), recorded(report, user):
@@ -123,20 +122,25 @@ def do(
     choice: Choice,
     states: Collection[Status],
     report: Report,
-    asked_at: Mapping[str, datetime],
+    asked: Mapping[str, Beginning],
 ) -> None:
+    """``asked``: when somebody was asked, by database."""
+    began = dict(asked)
     for served in tables:
         # What came while somebody thought it over was not counted.
-        meant = replace(choice, until=choice.until or asked_at.get(served.using))
+        until = asked[served.using].at if served.using in asked else None
+        meant = replace(choice, until=choice.until or until)
         progress = Progress(
             with_values(verb, served, report.options),
             limit=report.left,
             keeps=KEYS_NAMED_MAX,
             matches=meant.matches if meant.error else None,
-            as_of=None if meant.ids else clock(served),
             is_dry=report.is_dry,
         )
         report.done.append((name_of(served, tables), served, progress))
+        if served.using not in began:
+            began[served.using] = beginning_of(served.using)
+        progress.since = None if meant.ids else began[served.using]
         for keyset in meant.keysets(served, states):
             progress.do(keyset)
 

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import reduce
 from operator import and_
 from typing import Any
@@ -21,7 +21,7 @@ from ..states import MOVES, Status
 from . import walking
 from .conditions import in_queues, is_by_keys
 from .keyset import Keyset
-from .moments import CHANGED, is_changed_within
+from .moments import Beginning
 from .orders import of_keys
 
 CHUNK_ROWS = 500
@@ -34,7 +34,7 @@ COLUMNS = {
     "due": "retry_at",
     "time_to_run": "time_to_run",
 }
-# What a retry at some time sets in addition.
+# What a job has, too, that was retried at some time.
 UNTRIED = {"attempts": 0, "crashes": 0, "losses": 0}
 WORDS = {"queue": "to {}", "priority": "to {}", "due": "at {}", "time_to_run": "with {} s to run"}
 
@@ -55,6 +55,11 @@ class Verb:
     def sources(self) -> Collection[Status]:
         """The states from which it takes a job."""
         return MOVES[self.name][0]
+
+    @property
+    def news(self) -> Collection[str]:
+        """The columns by which a job, or what the verb ends of it, is newer than some moment."""
+        return ("created_at", "dequeued_time") if self.name == "release" else ("created_at",)
 
     @property
     def told(self) -> str:
@@ -150,16 +155,16 @@ class Progress:
     """What has been done to how many jobs so far; the first of them are remembered.
 
     ``limit`` is the most jobs that are changed, ``keeps`` how many are remembered; after
-    ``seconds`` it stops. ``matches`` is asked of each job, ``errors`` included. ``as_of``, the
-    moment at which it begins, leaves out what comes, is claimed or fails after that. With
-    ``is_dry`` nothing is changed, only counted.
+    ``seconds`` it stops. ``matches`` is asked of each job, ``errors`` included. ``since``
+    leaves out what came after that, as the verb's ``news`` say. With ``is_dry`` nothing is changed,
+    only counted.
     """
 
     verb: Verb
     limit: int | None = None
     keeps: int = 0
     matches: Callable[[Any], bool] | None = None
-    as_of: datetime | None = None
+    since: Beginning | None = None
     is_dry: bool = False
     seconds: float | None = None
     result: Changed | None = None
@@ -192,11 +197,8 @@ class Progress:
                 return
 
     def _is_meant(self, row: Any) -> bool:
-        if self.as_of is not None:
-            # What seems to be later than now is from before a clock was set back.
-            now = self.as_of + timedelta(seconds=time.monotonic() - self.began + 1)
-            if is_changed_within(row, self.as_of, now):
-                return False
+        if self.since is not None and self.since.is_before(row, self.verb.news):
+            return False
         return self.matches is None or self.matches(row)
 
     def _walked(self, keyset: Keyset) -> Keyset:
@@ -206,7 +208,7 @@ class Progress:
         if undone is not rows and keyset.scanned is None and not is_narrow:
             keyset = replace(keyset, scanned=rows)
         # Only what is named is read whole: mail may be long, and so may errors.
-        names = {"pk", "status", *CHANGED, *keyset.order.names}
+        names = {"pk", "status", *self.verb.news, *keyset.order.names}
         names |= {"errors"} if self.matches else set()
         with dialect_of(connections[rows.db]).decode_leniently():
             return keyset.of(undone.select_related(None).only(*names)).as_of_now()

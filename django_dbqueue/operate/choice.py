@@ -97,20 +97,25 @@ class Choice:
 
 def keys_of(field: Any, words: Iterable[str]) -> Iterator[Any]:
     """The keys that words stand for, each once; ``ValueError`` where one is none."""
-    return iter(dict.fromkeys(_keys(field, words)))
+    if not isinstance(field, IntegerField):
+        yield from dict.fromkeys(_key(field, word) for word in words)
+        return
+    end: int | None = None
+    for first, last in sorted(_range_of(field, word) for word in words):
+        yield from range(first if end is None else max(first, end + 1), last + 1)
+        end = last if end is None else max(end, last)
 
 
-def _keys(field: Any, words: Iterable[str]) -> Iterator[Any]:
-    for word in words:
-        first, is_range, last = word.partition("-")
-        if not (is_range and first and isinstance(field, IntegerField)):
-            yield _key(field, word)
-            continue
-        start, end = _key(field, first), _key(field, last)
-        if not 0 <= end - start < IDS_MAX:
-            text = gettext_noop("%(given)s is no range of at most %(most)s ids")
-            raise Told(text, given=repr(word), most=f"{IDS_MAX:,}")
-        yield from range(start, end + 1)
+def _range_of(field: Any, word: str) -> tuple[int, int]:
+    """The first and the last key of a range, or of one key."""
+    first, is_range, last = word.partition("-")
+    if not (is_range and first):
+        return _key(field, word), _key(field, word)
+    start, end = _key(field, first), _key(field, last)
+    if not 0 <= end - start < IDS_MAX:
+        text = gettext_noop("%(given)s is no range of at most %(most)s ids")
+        raise Told(text, given=repr(word), most=f"{IDS_MAX:,}")
+    return start, end
 
 
 def _key(field: Any, word: str) -> Any:

@@ -7,6 +7,7 @@ from django.db import connections
 from django.db.models import Q, QuerySet
 from django.db.models.sql.where import AND, WhereNode
 
+from ..fields import DbNow
 from ..lifecycle.limiter import SEPARATOR, base_of, limiter_of
 from ..models import Job
 from ..states import Status
@@ -62,12 +63,18 @@ def _says_buried(leaf: Any) -> bool:
 
 
 def leaves_of(rows: QuerySet[Any]) -> Iterator[Any]:
-    """The conditions that all of the rows meet; those on a joined table's columns as nodes, so that
-    nobody takes them for the table's own."""
+    """The conditions that all of the rows meet; as nodes those on a joined table's columns, and on
+    what the database works out, so that nobody takes them for values of the table's own."""
     for leaf in _leaves(rows.query.where):
         alias = getattr(getattr(leaf, "lhs", None), "alias", None)
         is_joined = alias is not None and alias != rows.query.base_table
-        yield WhereNode([leaf]) if is_joined else leaf
+        yield WhereNode([leaf]) if is_joined or _is_worked_out(leaf) else leaf
+
+
+def _is_worked_out(leaf: Any) -> bool:
+    value = getattr(leaf, "rhs", None)
+    is_known = isinstance(value, DbNow) or getattr(leaf, "lookup_name", "") == "in"
+    return hasattr(value, "resolve_expression") and not is_known
 
 
 def _leaves(node: Any) -> Iterator[Any]:

@@ -3,6 +3,7 @@
 import html
 import json
 import re
+from uuid import uuid4
 
 import pytest
 from django.contrib.sessions.models import Session
@@ -14,7 +15,7 @@ from django_dbqueue.operate import acting, walking
 from django_dbqueue.states import Status
 from tests.kit.admin_lists import NOTES, act_on_all, confirm_all, fill, sent_by, text_of
 from tests.kit.failures import failed, kind
-from tests.queueapp.models import Note
+from tests.queueapp.models import Note, Uuid
 
 pytestmark = [pytest.mark.usefixtures("db_rows"), pytest.mark.each_database]
 
@@ -105,6 +106,11 @@ def test_a_key_of_any_text_is_told_as_it_is():
     groups = [["a,b", 'c;"d'], ["\u00e9"]]
     request = RequestFactory().post("/", matching.Found(groups).hidden())
     assert matching.packed_keys(request, Session) == groups
+    keys = [uuid4(), uuid4()]
+    request = RequestFactory().post("/", matching.Found([keys]).hidden())
+    assert matching.packed_keys(request, Uuid) == [keys]
+    odd_keys = RequestFactory().post("/", {"dbqueue_keys": json.dumps([["\ud800", "a\0b"]])})
+    assert matching.packed_keys(odd_keys, Session) == [[]]
     for odd in ("x", "7", "[7]", "[" * 100_000):
         assert matching.packed_keys(RequestFactory().post("/", {"dbqueue_keys": odd}), Note) == []
 

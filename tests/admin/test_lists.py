@@ -10,13 +10,14 @@ from django.db.models import F, QuerySet
 from django.test.utils import CaptureQueriesContext
 
 from django_dbqueue.admin import JobAdmin
+from django_dbqueue.admin.lists import QueueFilter
 from django_dbqueue.operate import keyset as pagination
 from django_dbqueue.operate import walking
 from django_dbqueue.states import Status
 from tests.kit.admin_lists import FAILED, MOVES, NOTES, START, fill, keys_in, step, text_of, walk
 from tests.kit.jobs import buried, claimed, done
 from tests.models.test_fields import plain
-from tests.queueapp.models import Everything, Note, Owner
+from tests.queueapp.models import ArchivedKept, Everything, Note, Owner
 
 pytestmark = [pytest.mark.usefixtures("db_rows"), pytest.mark.each_database]
 
@@ -248,11 +249,49 @@ def test_a_filter_on_another_table_is_not_taken_for_one_on_the_jobs(status, aske
 
 
 def test_the_tabs_lead_somewhere_whatever_filters_a_project_sets(browser, monkeypatch):
-    monkeypatch.setattr(site.get_model_admin(Note), "list_filter", ("attempts",))
+    for model in (Note, ArchivedKept):
+        monkeypatch.setattr(site.get_model_admin(model), "list_filter", ("attempts",))
     fill(1)
     for state in Status:
         [key] = keys_in(text_of(browser.get(f"{NOTES}?state={state.value}&queue=q0")))
         assert QuerySet(Note).get(pk=key).status == state
+        archive = browser.get(f"/admin/queueapp/archivedkept/?state={state.value}")
+        assert archive.status_code == 200
+
+
+class QueueBegins(QueueFilter):
+    """A project's own, by the same parameter."""
+
+    def queryset(self, request, queryset):
+        return queryset.filter(queue__startswith=self.value() or "")
+
+
+@pytest.mark.parametrize(("own", "shown"), [(QueueBegins, 15), ("queue", 0)])
+def test_a_filter_of_a_project_takes_the_place_of_ours(browser, monkeypatch, own, shown):
+    monkeypatch.setattr(site.get_model_admin(Note), "list_filter", (own,))
+    fill(3)
+    page = text_of(browser.get(f"{NOTES}?queue=q"))
+    assert len(keys_in(page)) == shown
+    assert page.count("By queue") == 1
+
+
+@pytest.mark.parametrize("status", [None, *Status])
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"failure": F("an_owner__name")},
+        {"failure": "f", "failed_at__gte": F("an_owner__failed_at")},
+        {"queue": F("an_owner__queue")},
+    ],
+)
+def test_a_value_of_another_table_is_read_with_that_table(status, asked):
+    owner = Owner.objects.create(name="f", failed_at=START)
+    Everything.objects.create(an_owner=owner, **plain())
+    columns = {"failure": "f", "failed_at": START, "retry_at": START}
+    QuerySet(Everything).update(status=status or 0, **columns)
+    keyset = pagination.keyset_of(QuerySet(Everything).filter(attempts=0).filter(**asked), status)
+    assert len(keyset.page(50).rows) <= 1
+    assert keyset.count().number <= 1
 
 
 def test_a_window_leaves_out_none_of_its_rows_where_more_urgent_ones_come_meanwhile(monkeypatch):

@@ -12,13 +12,17 @@ from django.db.models import QuerySet
 
 from django_dbqueue.fields import DbNow
 from django_dbqueue.mail.models import Email
+from django_dbqueue.management import acts
 from django_dbqueue.models import Job
-from django_dbqueue.operate import acting
+from django_dbqueue.operate import acting, choice
+from django_dbqueue.operate.keyset import keyset_of
+from django_dbqueue.operate.moments import now_of
 from django_dbqueue.states import Status
 from tests.kit.admin_lists import fill
 from tests.kit.bounds import limits
 from tests.kit.command_line import as_json, dbqueue, fails, refused
 from tests.kit.jobs import fresh, overwrite
+from tests.kit.waiting import wait_until
 from tests.queueapp.models import ArchivedKept, Kept, Note, Shared
 
 pytestmark = pytest.mark.usefixtures("db_rows")
@@ -285,7 +289,7 @@ def test_jobs_that_are_claimed_again_meanwhile_are_not_released_again(monkeypatc
     assert len(claims) == 4
 
 
-def test_a_job_that_runs_longer_than_those_claimed_again_ends_no_claim_twice(monkeypatch):
+def test_release_ends_no_claim_that_comes_into_the_middle_of_its_list(monkeypatch):
     monkeypatch.setattr(acting, "CHUNK_ROWS", 2)
     Note.objects.enqueue_many([{"time_to_run": n} for n in (3600, 60, 60, 60, 60, 60)])
     Note.objects.claim(6)
@@ -321,11 +325,74 @@ def test_what_comes_after_it_began_is_left_wherever_it_comes_in(monkeypatch, wor
 
 def test_a_retry_at_the_time_that_a_job_has_still_writes_the_rest():
     job = Note.objects.create()
-    overwrite(job, status=DELAYED, retry_at=DbNow(3600), attempts=2)
+    overwrite(job, status=DELAYED, retry_at=DbNow(3600), losses=2)
     at = fresh(job).retry_at.isoformat()
     for more, changed in (([], 1), ([], 0), (["--time-to-run", "15m"], 1), ([], 0)):
         assert as_json("kick", "queueapp.Note", "--at", at, *more)["changed"] == changed
-    assert (fresh(job).attempts, fresh(job).time_to_run) == (0, 900)
+    assert (fresh(job).losses, fresh(job).time_to_run) == (0, 900)
+
+
+def test_a_job_that_has_the_time_to_run_of_a_retry_is_retried():
+    job = one(BURIED, time_to_run=900)
+    assert as_json("kick", "queueapp.Note", "--time-to-run", "15m")["changed"] == 1
+    assert fresh(job).status == READY
+
+
+def test_a_job_that_is_named_is_released_whenever_it_was_claimed(monkeypatch):
+    monkeypatch.setattr(choice, "CHUNK_IDS", 1)
+    jobs = [one(CLAIMED), Note.objects.create()]
+    with before_each_write(lambda _: Note.objects.claim()):
+        report = as_json("release", "queueapp.Note", "--yes", "--id", *(str(j.pk) for j in jobs))
+    assert report["changed"] == 2
+
+
+def test_a_walk_without_a_moment_ends_where_jobs_come_back_meanwhile(monkeypatch):
+    """As those of the admin and of bulk actions."""
+    monkeypatch.setattr(acting, "CHUNK_ROWS", 2)
+    fill(6, [CLAIMED])
+    QuerySet(Note).update(retry_at=DbNow(1))
+    progress = acting.Progress(acting.RELEASE)
+
+    def claim_again(number: int) -> None:
+        assert number < 20, "it goes on for ever"
+        Note.objects.claim(10, queue=None)
+
+    with before_each_write(claim_again):
+        progress.do(keyset_of(Note.objects.all(), CLAIMED))
+    assert progress.taken == 6
+
+
+@pytest.mark.parametrize("use_tz", [True, False])
+def test_moments_are_compared_whether_a_project_has_time_zones_or_not(settings, use_tz):
+    settings.USE_TZ, settings.TIME_ZONE = use_tz, "Asia/Tokyo"
+    one_of_each()
+    assert as_json("cancel", "queueapp.Note", "--yes")["changed"] == 5
+
+
+def test_what_is_claimed_while_somebody_thinks_it_over_is_not_released(monkeypatch):
+    first, second = one(CLAIMED), Note.objects.create()
+
+    def answer(*_: Any) -> None:
+        asked = now_of("default")
+        wait_until(lambda: now_of("default") > asked)
+        Note.objects.claim()
+
+    monkeypatch.setattr(acts, "confirm", answer)
+    assert as_json("release", "queueapp.Note")["changed"] == 1
+    assert (fresh(first).status, fresh(second).status) == (READY, CLAIMED)
+
+
+def test_a_job_that_is_claimed_meanwhile_is_cancelled_as_it_was_ready_when_it_began(monkeypatch):
+    monkeypatch.setattr(acting, "CHUNK_ROWS", 2)
+    fill(6, [READY])
+    claims: list[Any] = []
+
+    def claim(number: int) -> None:
+        claims.extend(Note.objects.claim(10, queue=None))
+
+    with before_each_write(claim):
+        assert as_json("cancel", "queueapp.Note", "--yes")["changed"] == 6
+    assert len(claims) == 6
 
 
 def test_an_id_that_is_named_twice_is_one_job():
