@@ -28,6 +28,9 @@ class Outcome(StrEnum):
 
 SENT = {Outcome.DELIVERED, Outcome.REDIRECTED}
 OPEN = {Outcome.DEFERRED, Outcome.IN_DOUBT}
+MARK = "under_way"  # of a delivery that is being sent
+RARE = {"doubts", MARK}  # they are stored only where they say something
+CUT_OFF = "its worker died or was stopped"
 
 
 def iso_seconds(moment: datetime | None = None) -> str:
@@ -45,12 +48,14 @@ class Delivery:
     at: str = field(default_factory=iso_seconds)
     # How often it was sent as a whole and not answered, by now.
     doubts: int = 0
+    # It is being sent; where its run has ended, nobody has written how.
+    under_way: bool = False
 
     def __str__(self) -> str:
         return " ".join(map(str, filter(None, [self.code, self.text]))) or str(self.outcome)
 
     def stored(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "doubts" or value}
+        return {name: value for name, value in vars(self).items() if name not in RARE or value}
 
 
 @lru_cache(1024)  # asked several times for each recipient of a message
@@ -126,6 +131,17 @@ class Deliveries:
         """A person has decided: they count from here."""
         self.by_address = {a: replace(one, doubts=0) for a, one in self.by_address.items()}
 
+    @property
+    def is_under_way(self) -> bool:
+        """Whether a run has begun to send it, and has not written how that ended."""
+        return any(one.under_way for one in self.by_address.values())
+
+    def note_cut_off(self) -> None:
+        """That run is over."""
+        for address, one in self.by_address.items():
+            if one.under_way:
+                self.by_address[address] = replace(one, text=CUT_OFF, under_way=False)
+
     def waiting(self, recipients: Iterable[str], *, refused_too: bool) -> list[str]:
         """Who has not got the message yet, each address once."""
         settled = SENT if refused_too else SENT | {Outcome.REFUSED}
@@ -159,6 +175,7 @@ def read_entry(entry: Any) -> Delivery | None:
         code = entry.get("code") if isinstance(entry.get("code"), int) else None
         at, text = str(entry.get("at", "")), str(entry.get("text", ""))
         doubts = entry.get("doubts") if isinstance(entry.get("doubts"), int) else 0
-        return Delivery(Outcome(entry["outcome"]), code, text, at, doubts)
+        is_under_way = entry.get(MARK) is True
+        return Delivery(Outcome(entry["outcome"]), code, text, at, doubts, is_under_way)
     except (AttributeError, KeyError, ValueError, TypeError):
         return None

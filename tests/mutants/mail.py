@@ -101,8 +101,8 @@ MUTANTS = [
     ),
     (
         SEND,
-        'if (email.crashes or email.losses) and mail_conf["IN_DOUBT"] == "hold":',
-        "if False:",
+        "elif email.crashes or email.losses:",
+        "elif False:",
         "what a dead worker may have sent is sent again though it is to be held",
     ),
     (SEND, "if deliveries.having(OPEN):", "if False:", "who was put off is given up"),
@@ -117,6 +117,12 @@ MUTANTS = [
         "one.doubts > repeats for",
         "one.doubts >= repeats for",
         "mail is held in doubt one attempt too soon",
+    ),
+    (
+        SEND,
+        "    if deliveries.is_under_way:\n",
+        "    if False:\n",
+        "mail that a stopped worker may have sent is sent again",
     ),
     (SEND, "TAKEN = {250, 251, 252}", "TAKEN = {250}", "whom a server forwards to is refused"),
     (

@@ -8,6 +8,7 @@ from typing import Any
 from django.apps import apps
 from django.db import models, router
 from django.db.models import QuerySet
+from django.db.models.functions import Cast
 from django.utils.translation import gettext, override
 
 from ...lifecycle import operator
@@ -17,6 +18,8 @@ from ...lifecycle.table import Table, table_of
 from ...models.by_hand import kicking
 from ...models.queryset import JobManager, JobQuerySet
 from ...states import Status
+from ..conf import mail_conf
+from ..deliveries import MARK, Deliveries
 from .recipient import delete_with_rows
 
 UNDER_WAY = (Status.READY, Status.CLAIMED, Status.DELAYED)
@@ -118,4 +121,20 @@ def _kick(table: Table, chunk: Sequence[Seen], change: Kicking) -> tuple[Changed
         lock = table.connection.ops.for_update_sql()
         rows(table.connection, f"{found} ORDER BY {table.pk} {lock}", keys)
     resends = resends_of(table, keys)
-    return change(table, [one for one in chunk if one[0] not in resends]), resends
+    kicked = [one for one in chunk if one[0] not in resends]
+    _settle_marks(table, kicked)
+    return change(table, kicked), resends
+
+
+def _settle_marks(table: Table, kicked: Sequence[Seen]) -> None:
+    """Whoever has them sent again has decided: no run that was cut off holds them any more."""
+    if mail_conf["IN_DOUBT"] != "hold":
+        return
+    emails = table.model._base_manager.using(table.connection.alias)
+    stored = emails.annotate(stored=Cast("deliveries", models.TextField()))
+    marked = stored.filter(pk__in=[key for key, _, _ in kicked], stored__contains=MARK)
+    for email in marked.only("status", "owner", "deliveries"):
+        deliveries = Deliveries(email.deliveries)
+        deliveries.note_cut_off()
+        columns = {"deliveries": deliveries.stored()}
+        operator.amend(table, [(email.pk, email.status, email.owner)], columns)

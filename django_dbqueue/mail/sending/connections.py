@@ -4,7 +4,7 @@ backend keep everything that the server says about a message."""
 import os
 import smtplib
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
@@ -163,6 +163,8 @@ class Conversation:
 
     # When there is no more time for it, by the monotonic clock.
     until: float = float("inf")
+    # Called before the message itself goes out.
+    before_data: Callable[[], object] = lambda: None
     # To each recipient, in their order, as far as it came.
     recipients: list[Answer] = field(default_factory=list)
     # To the whole of the message.
@@ -182,6 +184,7 @@ class Listening(Client):
         return answer
 
     def data(self, msg: Any) -> Answer:
+        self.listener.conversation.before_data()
         usual = self.sock.gettimeout() if self.sock else None
         answer = super().data(msg)
         if self.sock:
@@ -220,11 +223,13 @@ class ListeningBackend(Backend):
         return connect
 
 
-def conversation_on(backend: Any, until: float) -> Conversation | None:
+def conversation_on(
+    backend: Any, until: float, before_data: Callable[[], object]
+) -> Conversation | None:
     """A fresh record of what is said from now on; None where nobody listens."""
     if not isinstance(backend, ListeningBackend) or backend.connection is None:
         return None
-    backend.conversation = Conversation(until)
+    backend.conversation = Conversation(until, before_data)
     return backend.conversation
 
 

@@ -90,7 +90,8 @@ class DryRun:
         found = []
         if email.expires_at is not None and email.expires_at <= email.now:
             found.append(_("has expired: not sent at all"))
-        if (email.crashes or email.losses) and mail_conf["IN_DOUBT"] == "hold":
+        was_cut_off = email.crashes or email.losses or Deliveries(email.deliveries).is_under_way
+        if was_cut_off and mail_conf["IN_DOUBT"] == "hold":
             found.append(_("in doubt: kept for a person"))
         if is_among(self.paused, Email, email.queue):
             found.append(_("its queue %(queue)s is paused") % {"queue": email.queue})

@@ -2,13 +2,19 @@
 that says of each recipient."""
 
 import smtplib
+from collections.abc import Callable
+from functools import partial
 from time import monotonic
 from typing import Any
 
+from django.core.mail import EmailMessage
+from django.db import connections
+
 from ...exceptions import Bury, Retry
 from ...guard import clean
+from ...lifecycle.execute import retry
 from ..conf import mail_conf, mailer_of
-from ..deliveries import OPEN, SENT, Deliveries, Delivery, Outcome, address_of, delivery
+from ..deliveries import CUT_OFF, OPEN, SENT, Deliveries, Delivery, Outcome, address_of, delivery
 from ..headers import withhold_message_id
 from ..models.mailer import Mailer
 from ..models.provider import NAME_MAX_CHARS, ProviderNote
@@ -42,11 +48,8 @@ def send(email: Any) -> None:
     except Exception as problem:  # why: whatever is stored there, it is no message
         raise Bury(explain(problem)) from problem
     deliveries = Deliveries(email.deliveries)
-    if (email.crashes or email.losses) and mail_conf["IN_DOUBT"] == "hold":
-        waiting = deliveries.waiting(message.recipients(), refused_too=False)
-        deliveries.note(waiting, Delivery(Outcome.IN_DOUBT, text="its worker died"))
-        email.deliveries = deliveries.stored()
-        raise Bury("in doubt: its worker died, and may have sent it before")
+    if mail_conf["IN_DOUBT"] == "hold":
+        _hold_what_was_cut_off(email, message, deliveries)
     # At the first attempt, or the first one since a person asked for another.
     is_first = email.attempts <= 1
     if is_first:
@@ -59,6 +62,19 @@ def send(email: Any) -> None:
         error = _hand_over(email, envelope, deliveries)
     email.deliveries = deliveries.stored()
     _conclude(deliveries, error)
+
+
+def _hold_what_was_cut_off(email: Any, message: EmailMessage, deliveries: Deliveries) -> None:
+    """Leave to a person what a run that was cut off may have sent."""
+    if deliveries.is_under_way:
+        deliveries.note_cut_off()
+    elif email.crashes or email.losses:
+        waiting = deliveries.waiting(message.recipients(), refused_too=False)
+        deliveries.note(waiting, Delivery(Outcome.IN_DOUBT, text=CUT_OFF))
+    else:
+        return
+    email.deliveries = deliveries.stored()
+    raise Bury(f"in doubt: {CUT_OFF}, and may have sent it before")
 
 
 def _must_wait(email: Any, count: int) -> bool:
@@ -80,7 +96,14 @@ def _must_wait(email: Any, count: int) -> bool:
 def _hand_over(email: Any, envelope: Envelope, deliveries: Deliveries) -> Exception | None:
     """What was raised, if anything was."""
     seconds = (email.time_to_run or email.policy().time_to_run) - SPARE_SECONDS
-    attempt = Attempt(envelope, deliveries, seconds)
+
+    def keep(known: Deliveries) -> None:
+        email.deliveries = known.stored()
+        save = partial(email.save, update_fields=["deliveries"])
+        retry(connections[email._state.db], save)
+
+    holds = mail_conf["IN_DOUBT"] == "hold"
+    attempt = Attempt(envelope, deliveries, seconds, keep if holds else None)
     error = attempt.to(email.using)
     if email.rate_turn is not None:
         email.rate_turn.end()  # the server has counted it
@@ -118,10 +141,18 @@ def _conclude(deliveries: Deliveries, error: Exception | None) -> None:
 class Attempt:
     """One attempt to deliver one message."""
 
-    def __init__(self, envelope: Envelope, deliveries: Deliveries, seconds: float) -> None:
-        """``seconds``: how long it may take."""
+    def __init__(
+        self,
+        envelope: Envelope,
+        deliveries: Deliveries,
+        seconds: float,
+        keep: Callable[[Deliveries], None] | None = None,
+    ) -> None:
+        """``seconds``: how long it may take; ``keep`` writes, before anybody may get the message,
+        what is known of it should nobody hear how that ends."""
         self.envelope = envelope
         self.deliveries = deliveries
+        self._keep = keep
         self._until = monotonic() + seconds
         # What the mailer calls the message.
         self.names: list[str] = []
@@ -137,16 +168,19 @@ class Attempt:
         error = self._try(using)
         if error is not None and self._was_hung_up(error):
             error = self._try(using)
-        answers, recipients = self._answers(error), self.envelope.recipients
+        self._note(self._answers(error), self.deliveries)
+        return error
+
+    def _note(self, answers: list[Delivery], deliveries: Deliveries) -> None:
+        recipients = self.envelope.recipients
         if not self.envelope.instead:
             for recipient, answer in zip(recipients, answers, strict=True):
-                self.deliveries.note([recipient], answer)
-            return error
+                deliveries.note([recipient], answer)
+            return
         missed = [answer for answer in answers if answer.outcome is not Outcome.DELIVERED]
         said = f"to {', '.join(self.envelope.instead)}"
         answer = missed[0] if missed else Delivery(Outcome.REDIRECTED, answers[0].code, said)
-        self.deliveries.note(recipients, answer)
-        return error
+        deliveries.note(recipients, answer)
 
     def _try(self, using: str) -> Exception | None:
         self._is_connected, self._heard = False, None
@@ -161,12 +195,22 @@ class Attempt:
 
     def _transmit(self, backend: Any) -> None:
         self._is_connected = True
-        self._heard = conversation_on(backend, self._until)
+        self._heard = conversation_on(backend, self._until, self._before_sending)
         self.envelope.address()
         if self._heard is None:
             self.envelope.address_headers()
+            self._before_sending()
         if backend.send_messages([self.envelope.message]) == 0:
             raise NotTaken("the mailer reported no error, but no message sent either")
+
+    def _before_sending(self) -> None:
+        if self._keep is None:
+            return
+        count = len(self.envelope.handed_over_for)
+        unheard = Delivery(Outcome.IN_DOUBT, text="it is being sent", under_way=True)
+        known = Deliveries(self.deliveries.stored())
+        self._note([self._refusal(number) or unheard for number in range(count)], known)
+        self._keep(known)
 
     def _was_hung_up(self, error: Exception) -> bool:
         """Whether the server has ended a connection on which it took other messages, and has heard
@@ -190,14 +234,20 @@ class Attempt:
         return [self._heard_of(number, self._heard, error) for number in range(len(recipients))]
 
     def _heard_of(self, number: int, heard: Conversation, error: Exception | None) -> Delivery:
-        answered = number < len(heard.recipients)
-        if answered and heard.recipients[number][0] not in TAKEN:
-            return self._judged(RecipientRefused(*heard.recipients[number]))
+        if refusal := self._refusal(number):
+            return refusal
         if error is not None and heard.is_in_doubt:
             return delivery(Outcome.IN_DOUBT, None, explain(error))
         if error is None and heard.end is not None:
             return delivery(Outcome.DELIVERED, *heard.end)
         return self._by_error(error)
+
+    def _refusal(self, number: int) -> Delivery | None:
+        """What the server said to a recipient that it did not take."""
+        said = self._heard.recipients[number : number + 1] if self._heard is not None else []
+        if not said or said[0][0] in TAKEN:
+            return None
+        return self._judged(RecipientRefused(*said[0]))
 
     def _by_error(self, error: Exception | None) -> Delivery:
         return self._judged(error) if error is not None else Delivery(Outcome.DELIVERED)
