@@ -151,13 +151,15 @@ class Options:
         return sorted(apart | {served.using for served in self.served})
 
     def table(self, model: type[Job], using: str) -> Table:
-        """A queue table with this worker's own timeout, tries and backoff."""
+        """A queue table with this worker's own timeout, tries and backoff. A model that has
+        ``keeps_time_to_run`` set has time-outs that follow its policy."""
         table = table_of(model, using)
         if self.timeout is None and self.tries is None and self.backoff is None:
             return table
+        timeout = None if getattr(model, "keeps_time_to_run", False) else self.timeout
         policy = replace(
             table.policy,
-            time_to_run=self.timeout or table.policy.time_to_run,
+            time_to_run=timeout or table.policy.time_to_run,
             max_attempts=self.tries or table.policy.max_attempts,
             backoff=self.backoff or table.policy.backoff,
         )

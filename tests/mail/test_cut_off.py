@@ -8,10 +8,13 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from django_dbqueue.fields import DbNow
+from django_dbqueue.mail.conf import TIME_TO_RUN
 from django_dbqueue.mail.in_doubt import mark_as_sent
 from django_dbqueue.mail.models import Email
 from django_dbqueue.mail.sending.dry_run import DryRun
 from django_dbqueue.states import Status
+from django_dbqueue.worker.options import Options
+from django_dbqueue.worker.served import all_served
 from tests.kit.jobs import claim_one, fresh, overwrite, reap_overdue, reap_owner, steal, table
 from tests.kit.mail import (
     MEMORY,
@@ -178,6 +181,13 @@ def test_a_dry_run_says_that_it_is_kept(server):
     told = DryRun()
     assert [line.endswith("in doubt: kept for a person") for line in told.lines()] == [True]
     assert told.would_be_sent == 0
+
+
+def test_a_timeout_of_the_worker_is_not_for_mail():
+    """Else its child would be killed while it waits for an answer."""
+    options = Options(all_served(), timeout=4)
+    assert options.table(Email, "default").policy.time_to_run == TIME_TO_RUN
+    assert options.table(Note, "default").policy.time_to_run == 4
 
 
 # --- with processes -----------------------------------------------------------------------------

@@ -163,9 +163,15 @@ CALLED = [
     ),
     (
         "worker/options.py",
-        "time_to_run=self.timeout or table.policy.time_to_run,",
+        "time_to_run=timeout or table.policy.time_to_run,",
         "",
         "--timeout is ignored",
+    ),
+    (
+        "worker/options.py",
+        'None if getattr(model, "keeps_time_to_run", False) else self.timeout',
+        "self.timeout",
+        "--timeout kills children that wait for a mail server",
     ),
     (
         "worker/heartbeat.py",

@@ -164,6 +164,8 @@ class Email(EmailFields, Job):
     """
 
     side_rows = RecipientRows()
+    # Its time-outs follow it.
+    keeps_time_to_run = True
 
     objects: ClassVar[EmailManager] = EmailManager()
 
