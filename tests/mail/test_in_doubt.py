@@ -6,7 +6,8 @@ from django.contrib.auth.models import Permission, User
 
 from django_dbqueue.lifecycle import archive, promotion
 from django_dbqueue.mail.in_doubt import mark_as_sent
-from django_dbqueue.mail.models import Email
+from django_dbqueue.mail.models import Email, Suppression
+from django_dbqueue.mail.models.suppression import Reason
 from django_dbqueue.mail.privacy.erase import erase
 from django_dbqueue.states import Status
 from tests.kit.jobs import claim_one, fresh, reap_owner, table
@@ -93,6 +94,51 @@ def test_who_was_refused_is_not_asked_again_by_that(server):
     run_mail()
     assert (fresh(email).status, fresh(email).mail_state) == (Status.BURIED, "partly sent")
     assert (server.connections, mark_as_sent(email)) == (seen, False)
+
+
+def kept_back(settings, when):
+    """Mail to anna, whose worker died, and to two who may not have it."""
+    setting(settings, MAIL_ALLOWED_DOMAINS=["x.example"])
+    email = queued("anna", "berta", "carl@elsewhere.example")
+    job = claim_one(Email)
+    if when == "at an attempt before":
+        Suppression.objects.suppress("berta@x.example", Reason.BOUNCE)
+        server_says_later(job)
+        job = claim_one(Email)
+    assert reap_owner(table(Email), job.claim_owner) == 1
+    Suppression.objects.suppress("berta@x.example", Reason.BOUNCE)
+    run_mail()
+    return fresh(email)
+
+
+def server_says_later(job):
+    with pytest.raises(Exception, match="450"):
+        job.run()
+    job.release()
+
+
+@pytest.mark.parametrize("when", ["at an attempt before", "never before"])
+def test_who_may_not_have_it_is_not_in_doubt_with_those_who_may(server, settings, when):
+    server.to_recipients["anna"] = "450 busy"
+    email = kept_back(settings, when)
+    others = {"berta": ("suppressed", None), "carl": ("not allowed", None)}
+    assert email.mail_state == "in doubt"
+    assert outcomes(email) == {"anna": ("in doubt", None), **others}
+    assert mark_as_sent(email)
+    run_mail()
+    assert outcomes(fresh(email)) == {"anna": ("delivered", None), **others}
+    assert fresh(email).mail_state == "partly sent"
+
+
+def test_where_nobody_may_have_it_there_is_no_doubt(server):
+    email = queued("berta")
+    assert reap_owner(table(Email), claim_one(Email).claim_owner) == 1
+    Suppression.objects.suppress("berta@x.example", Reason.BOUNCE)
+    run_mail()
+    assert (fresh(email).mail_state, outcomes(fresh(email))) == (
+        "failed",
+        {"berta": ("suppressed", None)},
+    )
 
 
 def test_what_is_in_doubt_for_the_rest_is_held_and_reads_so_too(server):

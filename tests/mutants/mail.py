@@ -101,8 +101,8 @@ MUTANTS = [
     ),
     (
         SEND,
-        "elif email.crashes or email.losses:",
-        "elif False:",
+        "if holds and (email.crashes or email.losses) and envelope.recipients:",
+        "if False:",
         "what a dead worker may have sent is sent again though it is to be held",
     ),
     (SEND, "if deliveries.having(OPEN):", "if False:", "who was put off is given up"),
@@ -120,7 +120,7 @@ MUTANTS = [
     ),
     (
         SEND,
-        "    if deliveries.is_under_way:\n",
+        "    if holds and deliveries.is_under_way:\n",
         "    if False:\n",
         "mail that a stopped worker may have sent is sent again",
     ),

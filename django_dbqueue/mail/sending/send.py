@@ -5,9 +5,8 @@ import smtplib
 from collections.abc import Callable
 from functools import partial
 from time import monotonic
-from typing import Any
+from typing import Any, NoReturn
 
-from django.core.mail import EmailMessage
 from django.db import connections
 
 from ...exceptions import Bury, Retry
@@ -48,13 +47,19 @@ def send(email: Any) -> None:
     except Exception as problem:  # why: whatever is stored there, it is no message
         raise Bury(explain(problem)) from problem
     deliveries = Deliveries(email.deliveries)
-    if mail_conf["IN_DOUBT"] == "hold":
-        _hold_what_was_cut_off(email, message, deliveries)
+    holds = mail_conf["IN_DOUBT"] == "hold"
+    if holds and deliveries.is_under_way:
+        deliveries.note_cut_off()
+        _hold(email, deliveries)
     # At the first attempt, or the first one since a person asked for another.
     is_first = email.attempts <= 1
     if is_first:
         deliveries.forget_doubts()
     envelope = envelope_for(message, deliveries, refused_too=is_first)
+    if holds and (email.crashes or email.losses) and envelope.recipients:
+        # An older release, or a worker without this setting, has sent it without a mark.
+        deliveries.note(envelope.recipients, Delivery(Outcome.IN_DOUBT, text=CUT_OFF))
+        _hold(email, deliveries)
     error = None
     if _must_wait(email, len(envelope.handed_over_for) if envelope.recipients else 0):
         return
@@ -64,15 +69,8 @@ def send(email: Any) -> None:
     _conclude(deliveries, error)
 
 
-def _hold_what_was_cut_off(email: Any, message: EmailMessage, deliveries: Deliveries) -> None:
+def _hold(email: Any, deliveries: Deliveries) -> NoReturn:
     """Leave to a person what a run that was cut off may have sent."""
-    if deliveries.is_under_way:
-        deliveries.note_cut_off()
-    elif email.crashes or email.losses:
-        waiting = deliveries.waiting(message.recipients(), refused_too=False)
-        deliveries.note(waiting, Delivery(Outcome.IN_DOUBT, text=CUT_OFF))
-    else:
-        return
     email.deliveries = deliveries.stored()
     raise Bury(f"in doubt: {CUT_OFF}, and may have sent it before")
 
