@@ -42,14 +42,18 @@ def bury(table: Table, seen: Iterable[Seen]) -> Changed:
 
 
 def kick(
-    table: Table, seen: Iterable[Seen], due: Due | None = None, time_to_run: int | None = None
+    table: Table,
+    seen: Iterable[Seen],
+    due: Due | None = None,
+    time_to_run: int | None = None,
+    attempts: int = 0,
 ) -> Changed:
-    """Put buried and delayed jobs back to work, with all their attempts; now, or when they are
-    ``due``, and with another time to run, where one is given."""
+    """Put buried and delayed jobs back to work, with all their attempts but for so many; now, or
+    when they are ``due``, and with another time to run, where one is given."""
     sets, values = f"status = {Status.READY:d}, retry_at = NULL", list[Any]()
     if due is not None:
         sets, values = _delayed(table, due)
-    sets += ", attempts = 0, crashes = 0, losses = 0"
+    sets += f", attempts = {attempts:d}, crashes = 0, losses = 0"
     sets += ", finished_at = NULL, failed_at = NULL, failure = NULL"
     if time_to_run is not None:
         sets += ", time_to_run = %s"

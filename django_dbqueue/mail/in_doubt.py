@@ -1,5 +1,8 @@
 """Emails that were sent as a whole and not answered, or whose worker died: a person knows more."""
 
+from functools import partial
+
+from ..lifecycle import operator
 from ..lifecycle.execute import in_transaction
 from ..states import Status
 from .deliveries import OPEN, SENT, Deliveries, Delivery, Outcome
@@ -11,8 +14,8 @@ from .rows import amend, locked, mail_table
 def mark_as_sent(email: Email, by: str = "") -> bool:
     """The recipients in doubt have got it, as ``by`` says; False where no recipient is in doubt.
 
-    Recipients that were deferred are tried again. Where there are none, the email goes through a
-    worker once more, which finishes it and sends nothing.
+    Recipients that were deferred are tried again, and nobody who was refused. Where there are
+    none, the email goes through a worker once more, which finishes it and sends nothing.
     """
     table = mail_table()
     answer = Delivery(Outcome.DELIVERED, text=f"by the word of {by}" if by else "by hand")
@@ -24,11 +27,14 @@ def mark_as_sent(email: Email, by: str = "") -> bool:
         if not doubtful or row.status != Status.BURIED:
             return False
         deliveries.by_address |= dict.fromkeys(doubtful, answer)
+        deliveries.forget_doubts()
         if not amend(table, row, {"deliveries": deliveries.stored()}):
             return False
         has_more_to_do = deliveries.having(OPEN) or not deliveries.having(set(Outcome) - SENT)
         if has_more_to_do and not row.is_erased:
-            kick(table, [(row.pk, row.status, row.owner)])
+            # At a first attempt those who were refused would be asked, too.
+            again = partial(operator.kick, attempts=1)
+            kick(table, [(row.pk, row.status, row.owner)], again)
         return True
 
     return in_transaction(table.connection, mark)

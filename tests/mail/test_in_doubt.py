@@ -10,7 +10,7 @@ from django_dbqueue.mail.models import Email, Suppression
 from django_dbqueue.mail.models.suppression import Reason
 from django_dbqueue.mail.privacy.erase import erase
 from django_dbqueue.states import Status
-from tests.kit.jobs import claim_one, fresh, reap_owner, table
+from tests.kit.jobs import claim_one, fresh, overwrite, reap_owner, table
 from tests.kit.mail import outcomes, queued, retried, run_mail, sent, setting
 
 pytestmark = pytest.mark.usefixtures("db_rows")
@@ -139,6 +139,37 @@ def test_where_nobody_may_have_it_there_is_no_doubt(server):
         "failed",
         {"berta": ("suppressed", None)},
     )
+
+
+def test_who_was_refused_is_not_asked_again_with_those_who_were_put_off(server):
+    email = sent("stall", "refuse", "defer")
+    assert mark_as_sent(email)
+    del server.to_recipients["refuse"]
+    run_mail()  # once more put off
+    del server.to_recipients["defer"]
+    email = retried(email)
+    assert (server.got("refuse"), server.got("defer")) == (0, 1)
+    assert outcomes(email)["refuse"] == ("refused", 550)
+    assert email.mail_state == "partly sent"
+
+
+def test_who_was_put_off_gets_all_other_attempts_once_a_person_has_spoken(server):
+    email = queued("stall", "defer")
+    overwrite(email, attempts=Email.policy().max_attempts - 1)
+    run_mail()
+    assert mark_as_sent(fresh(email))
+    run_mail()
+    email = fresh(email)
+    assert (email.status, email.attempts) == (Status.DELAYED, 2)
+
+
+def test_who_has_it_sent_again_asks_for_those_who_were_refused_as_well(server):
+    email = sent("stall", "refuse")
+    server.stalls = False
+    server.to_recipients.clear()
+    Email.objects.filter(pk=email.pk).kick()
+    run_mail()
+    assert (server.got("stall"), server.got("refuse")) == (1, 1)
 
 
 def test_what_is_in_doubt_for_the_rest_is_held_and_reads_so_too(server):

@@ -103,6 +103,12 @@ MUTANTS = [
         "mail is marked as sent while it is tried again",
     ),
     (
+        IN_DOUBT,
+        "partial(operator.kick, attempts=1)",
+        "operator.kick",
+        "who was refused is asked again once others are marked as sent",
+    ),
+    (
         EMAIL,
         "if before.waiting(message.recipients(), refused_too=True):",
         "if False:",

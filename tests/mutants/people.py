@@ -21,7 +21,7 @@ MUTANTS = [
         "same, its",
         "a person's verb hits a job in another state than it saw",
     ),
-    (OPERATOR, '", attempts = 0, crashes', '", crashes', "a kick gives back no attempts"),
+    (OPERATOR, ", attempts = {attempts:d}, crashes", ", crashes", "a kick gives back no attempts"),
     (OPERATOR, "crashes = 0, losses", "losses", "a kick forgives no crashes"),
     (OPERATOR, '", finished_at = NULL, ', '", ', "a kicked job counts as finished"),
     (OPERATOR, ', failure = NULL"', '"', "a kicked job keeps its failure"),
