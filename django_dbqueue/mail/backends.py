@@ -120,7 +120,7 @@ class EmailBackend(BaseEmailBackend):
         for message in messages:
             try:
                 if message.recipients() and not leads_to_more(message):
-                    row = Email.from_message(message, self.using, self._queue)
+                    row = Email.from_message(message, self.using, default_queue=self._queue)
                     row.about = about.pk if about else None
                     yield row
             except (ValueError, ValidationError) as error:

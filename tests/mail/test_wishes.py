@@ -6,11 +6,12 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from django.core.exceptions import ValidationError
 
+from django_dbqueue.mail.backends import EmailBackend
 from django_dbqueue.mail.models import Email
 from django_dbqueue.states import Status
 from tests.kit.inline_worker import work_off
 from tests.kit.jobs import fresh
-from tests.kit.mail import letter, queue_all, queued
+from tests.kit.mail import USING, letter, queue_all, queued
 from tests.kit.processes import worker
 from tests.kit.waiting import wait_until
 
@@ -61,6 +62,15 @@ def test_arguments_go_before_headers():
     message = letter("anna", headers={"X-DBQueue-Priority": "low", "x-dbqueue-queue": "bulk"})
     email = Email.from_message(message, priority="high", scheduled_time=SOON)
     assert (email.priority, email.queue, email.retry_at) == (512, "bulk", SOON)
+    assert Email.from_message(message, queue="newsletter").queue == "newsletter"
+    assert Email.from_message(message, "", "newsletter").queue == "newsletter"
+    assert Email.from_message(message, queue="").queue == "bulk"
+
+
+def test_the_queue_of_a_backend_is_for_messages_that_name_none():
+    letters = [letter(), letter(headers={"X-DBQueue-Queue": "bulk"})]
+    assert EmailBackend(alias="x", queue="newsletter", **USING).send_messages(letters) == 2
+    assert [one.queue for one in Email.objects.order_by("pk")] == ["newsletter", "bulk"]
 
 
 @pytest.mark.parametrize(

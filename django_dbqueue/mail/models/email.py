@@ -164,8 +164,7 @@ class Email(EmailFields, Job):
     """
 
     side_rows = RecipientRows()
-    # Its time-outs follow it.
-    keeps_time_to_run = True
+    keeps_time_to_run = True  # its time-outs follow it
 
     objects: ClassVar[EmailManager] = EmailManager()
 
@@ -194,16 +193,25 @@ class Email(EmailFields, Job):
 
     @classmethod
     def from_message(
-        cls, message: EmailMessage, using: str = "", queue: str = "", **options: Any
+        cls,
+        message: EmailMessage,
+        using: str = "",
+        queue: str = "",
+        *,
+        default_queue: str = "",
+        **options: Any,
     ) -> Self:
         """Return the unsaved row for a message; saving it enqueues it.
 
-        ``using`` names the mailer that delivers; ``options`` are those of ``QueueingOptions``,
-        and go before those in the message's headers. ``ValueError`` names the part that cannot be
-        stored, the option, or the limit in bytes that the whole exceeds.
+        ``using`` names the mailer that delivers; ``queue`` and the other ``QueueingOptions`` go
+        before those in the message's headers, and these before ``default_queue``. ``ValueError``
+        names the part that cannot be stored, the option, or the limit in bytes that the whole
+        exceeds.
         """
         given = {name: option for name, option in options.items() if option is not None}
-        wanted = QueueingOptions(**{"queue": queue or None, **options_in(message), **given})
+        given |= {"queue": queue} if queue else {}
+        usual = {"queue": default_queue or None}
+        wanted = QueueingOptions(**{**usual, **options_in(message), **given})
         text = codec.encode(message)
         size, limit = len(text.encode()), mail_conf["MAX_BYTES"]
         if size > limit:
