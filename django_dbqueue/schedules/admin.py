@@ -69,6 +69,17 @@ class ScheduleForm(FormBase):
                 self.add_error("target", text)
         return data
 
+    def _post_clean(self) -> None:
+        """Once the model itself has nothing to say of it."""
+        super()._post_clean()  # type: ignore[misc]  # why: the stubs lack it
+        if self.errors:
+            return
+        schedule = self.instance
+        try:
+            schedule.target_kind().check_database(schedule.target, schedule.alias())
+        except ValidationError as error:
+            self.add_error(None, error)
+
 
 @admin.register(Schedule)
 class ScheduleAdmin(Base):

@@ -79,7 +79,7 @@ def run(options: dict[str, Any]) -> str:
         return list_all(using, options["json"])
     try:
         if options["act"] == "add":
-            return add(options, using)
+            return add(options)
         return act(options["act"], named(options["name"], using))
     except ValidationError as error:
         raise ValueError(problems_in_words(error)) from error
@@ -142,21 +142,32 @@ def named(name: str, using: str) -> Schedule:
     return row
 
 
-def add(options: dict[str, Any], using: str) -> str:
+def add(options: dict[str, Any]) -> str:
     try:
         arguments = json.loads(options["arguments"])
     except ValueError as error:
         text = _("--arguments must be JSON: %(why)s")
         raise ValueError(text % {"why": error}) from None
-    kind, target, _default = resolved(options["target"], options["kind"])
-    said = ("name", "timing", "queue", "priority", "time_zone", "starts_at", "missed")
-    columns = {name: options[name] for name in (*said, "catch_up_within", "overlap")}
+    kind, target, model = resolved(options["target"], options["kind"])
+    using = options["database"] or router.db_for_write(model or Schedule)
+    given = ("name", "timing", "queue", "priority", "time_zone", "starts_at", "missed")
+    columns = {name: options[name] for name in (*given, "catch_up_within", "overlap")}
     row = Schedule(kind=kind, target=target, arguments=arguments, **columns)
-    row._state.db = using
-    row.full_clean()
+    check(row, using)
     row.save(using=using, force_insert=True)
     text = _("%(name)s: %(timing)s, next at %(tick)s")
-    return text % {"name": row.name, "timing": row.timing, "tick": in_words(next_tick(row))}
+    said = text % {"name": row.name, "timing": row.timing, "tick": in_words(next_tick(row))}
+    # What the other acts need to find it.
+    is_found = using == router.db_for_write(Schedule)
+    return said if is_found else f"{said} (--database {using})"
+
+
+def check(row: Schedule, using: str) -> None:
+    row._state.db = using
+    row.full_clean(validate_unique=False)  # Django would look for its name on the default database
+    if Schedule.objects.using(using).filter(name=row.name).exists():
+        raise ValidationError({"name": row.unique_error_message(Schedule, ("name",))})
+    row.target_kind().check_database(row.target, using)
 
 
 def pause(row: Schedule) -> str:

@@ -36,17 +36,22 @@ def is_outdated(using: str, pid: int) -> bool:
 
 def synchronise(using: str) -> None:
     """On one database: those that are new or have changed are written, and those that are declared
-    no more are deleted. A pause stays. One that is wrong is logged and left as it is."""
+    no more, or on another one, are deleted. A pause stays. One that is wrong is logged and left as
+    it is."""
     rows, names = Schedule.objects.using(using), {one.name for one in DECLARED}
     found = {row.name: row for row in rows.filter(name__in=names)}
+    kept = set()
     for one in DECLARED:
+        alias = using  # until told otherwise: of a wrong one nobody can tell
         with capture() as outcome:
             row, alias = row_of(one)
             if alias == using:
                 _write(row, found.get(one.name), using)
+        if alias == using:
+            kept.add(one.name)
         _tell(f"schedule {one.name} is not written", outcome.error, using)
     with capture() as outcome:  # rows of the project's may hold on to them
-        rows.filter(is_declared=True).exclude(name__in=names).delete()
+        rows.filter(is_declared=True).exclude(name__in=kept).delete()
     _tell("schedules that are declared no more are not deleted", outcome.error, using)
 
 

@@ -71,6 +71,9 @@ class Target:
         """What the admin says of jobs of ours, by key; None where that cannot be told."""
         return None
 
+    def check_database(self, target: str, using: str) -> None:
+        """Refuse a database on which nobody looks for its jobs."""
+
 
 class QueueTable(Target):
     """``target`` is a queue table's label, ``arguments`` are columns of its job."""
@@ -110,6 +113,17 @@ class QueueTable(Target):
         rows: Any = model._base_manager.using(using).filter(pk__in=keys)
         jobs = rows.only("status", "dequeued_time", "expires_at")
         return {str(job.pk): Looked(job.state, model) for job in jobs}
+
+    def check_database(self, target: str, using: str) -> None:
+        model = table_model(target)
+        if using in (known := model.written_databases()):
+            return
+        text = gettext_lazy(
+            "target: workers look for jobs of %(table)s on %(known)s, not on %(given)s: add the "
+            "schedule there, by manage.py dbqueue schedule add --database"
+        )
+        names = {"known": ", ".join(known), "given": using}
+        raise wrong("target", text, table=model._meta.label, **names)
 
     def _columns(self, schedule: "Schedule") -> dict[str, Any]:
         """As ``enqueue`` takes them; of a foreign key, the key."""

@@ -118,6 +118,11 @@ def test_one_of_another_database_is_left_to_that_one():
     assert synchronised(("elsewhere", "0 3 * * *", Note), using="other") == []
 
 
+def test_one_that_moves_to_another_database_is_deleted():
+    synchronised(("moves", "0 3 * * *", Note))
+    assert synchronised(("moves", "0 3 * * *", Note), using="other") == []
+
+
 @pytest.mark.parametrize(
     ("call", "words"),
     [

@@ -1,0 +1,124 @@
+"""A schedule is on the database on which workers look for its jobs, and on no other."""
+
+import json
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from django_dbqueue.schedules import schedule, synchronise
+from django_dbqueue.schedules.declared import DECLARED
+from django_dbqueue.schedules.firing import run_due
+from django_dbqueue.schedules.models import Schedule
+from django_dbqueue.testing import virtual_clock
+from tests.kit.clusters import alias_to, migrate
+from tests.kit.schedules import START, scheduled
+from tests.queueapp.models import Note
+
+pytestmark = [pytest.mark.usefixtures("db_rows"), pytest.mark.any_database]
+
+ADD = "/admin/dbqueue_schedules/schedule/add/"
+
+
+class NotesInTheSouth:
+    def db_for_write(self, model, **_hints):
+        return "south" if model is Note else None
+
+
+@pytest.fixture
+def south(tmp_path):
+    """Another database with all tables."""
+    with alias_to(f"sqlite:///{tmp_path}/south.sqlite3", "south") as alias:
+        migrate(alias)
+        yield alias
+
+
+@pytest.fixture
+def routed(settings, south):
+    """The jobs of notes are there."""
+    settings.DATABASE_ROUTERS = [NotesInTheSouth()]
+    return south
+
+
+@pytest.fixture
+def declare():
+    """As one deployment after the other does."""
+    before = DECLARED[:]
+
+    def declare(*call, **columns):
+        DECLARED.clear()
+        schedule(*call, **columns)
+        for alias in ("default", "south"):
+            synchronise.synchronise(alias)
+
+    yield declare
+    DECLARED[:] = before
+
+
+def names():
+    rows = {one: Schedule.objects.using(one).order_by("name") for one in ("default", "south")}
+    return {one: list(found.values_list("name", flat=True)) for one, found in rows.items()}
+
+
+def an_hour_later(clock):
+    """How many jobs there are on both databases once an hour has gone by."""
+    clock.move(3600)
+    for alias in ("default", "south"):
+        run_due(alias)
+    return [Note.objects.using(alias).count() for alias in ("default", "south")]
+
+
+def test_a_declaration_that_names_another_database_leaves_nothing_where_it_was(declare, south):
+    with virtual_clock(START) as clock:
+        declare("nightly", "every 1 h", Note)
+        assert an_hour_later(clock) == [1, 0]
+        declare("nightly", "every 1 h", Note, using=south)
+        assert names() == {"default": [], "south": ["nightly"]}
+        assert an_hour_later(clock) == [1, 1]
+
+
+def test_a_table_that_is_routed_elsewhere_takes_what_is_declared_along(declare, south, settings):
+    declare("nightly", "every 1 h", Note)
+    settings.DATABASE_ROUTERS = [NotesInTheSouth()]
+    declare("nightly", "every 1 h", Note)
+    assert names() == {"default": [], "south": ["nightly"]}
+
+
+def test_what_was_added_by_hand_stays_where_its_name_is_declared_elsewhere(declare, south):
+    scheduled("nightly")
+    declare("nightly", "every 1 h", Note, using=south)
+    assert names() == {"default": ["nightly"], "south": ["nightly"]}
+
+
+def test_a_declaration_that_is_wrong_by_now_leaves_its_row(declare, south):
+    declare("nightly", "every 1 h", Note)
+    declare("nightly", "often", Note)
+    assert names() == {"default": ["nightly"], "south": []}
+
+
+def test_what_is_added_by_a_command_is_where_workers_look_for_its_jobs(routed, capsys):
+    with virtual_clock(START) as clock:
+        scheduled("taken", target="tests.kit.schedules.greeter", kind="task", arguments={})
+        call_command("dbqueue", "schedule", "add", "taken", "every 1 h", "queueapp.Note")
+        assert names() == {"default": ["taken"], "south": ["taken"]}
+        said = capsys.readouterr().out
+        assert said == "taken: every 1 h, next at 2031-01-15T13:00:00+00:00 (--database south)\n"
+        with pytest.raises(CommandError, match="already exists"):
+            call_command("dbqueue", "schedule", "add", "taken", "every 1 h", "queueapp.Note")
+        assert an_hour_later(clock) == [0, 1]
+
+
+def test_a_command_refuses_a_database_on_which_nobody_looks(routed):
+    words = ("add", "nightly", "every 1 h", "queueapp.Note", "--database", "default")
+    with pytest.raises(CommandError, match=r"jobs of queueapp\.Note on south, not on default"):
+        call_command("dbqueue", "schedule", *words)
+    assert names() == {"default": [], "south": []}
+
+
+def test_the_admin_refuses_a_table_whose_jobs_are_elsewhere(routed, browser):
+    form = {"name": "nightly", "timing": "0 3 * * *", "kind": "table", "target": "queueapp.Note"}
+    form |= {"arguments": json.dumps({"text": "hello"}), "missed": "latest", "overlap": "allow"}
+    response = browser.post(ADD, form | {"catch_up_within": "86400"})
+    assert response.status_code == 200
+    [error] = response.context["adminform"].form.errors["target"]
+    assert "on south, not on default" in error
+    assert names() == {"default": [], "south": []}
