@@ -116,8 +116,9 @@ def _turn(schedule: Schedule, now: datetime, using: str) -> Turn | None:
             raise wrong("next_tick", UNREADABLE)
         schedule.target_kind()
         missed, within = schedule.missed, schedule.catch_up_within
-        first = as_utc(schedule.next_tick)
-        return Turn(schedule, plan(schedule.ticks(), first, now, missed, within))
+        first, is_tried = as_utc(schedule.next_tick), schedule.was_tried
+        planned = plan(schedule.ticks(), first, now, missed, within, is_tried=is_tried)
+        return Turn(schedule, planned)
     assert outcome.error is not None, "else it would have returned"
     record(schedule, outcome.error, using)
     return None

@@ -145,6 +145,13 @@ class Schedule(models.Model):
         """``ValidationError`` where the timing means nothing."""
         return parse(self.timing, self.zone, as_utc(self.starts_at) if self.starts_at else None)
 
+    @property
+    def was_tried(self) -> bool:
+        """Whether its next tick has come, and failed."""
+        if self.next_tick is None or self.next_at is None:
+            return False
+        return bool(self.error) or as_utc(self.next_at) > as_utc(self.next_tick)
+
     def target_kind(self) -> Target:
         if self.kind not in TARGETS:
             text = gettext_lazy("kind of target must be one of %(known)s, not %(given)s")
@@ -189,9 +196,9 @@ class Schedule(models.Model):
             self.was_paused,
             self.planned_for,
         ):
-            # Its target may have been mended: no later than at its tick.
+            # Its target may have been mended: now, which is later than a tick that was tried.
             broken = type(self)._base_manager.using(using).filter(pk=self.pk).exclude(error="")
-            broken.update(next_at=models.F("next_tick"), error="")
+            broken.update(next_at=DbNow(), error="")
             return ()
         if not is_new and is_paused == self.was_paused:
             self._read_pause(using)

@@ -28,9 +28,11 @@ class Plan:
     next: datetime | None = None
 
 
-def plan(timing: Timing, first: datetime, now: datetime, missed: str, within: int) -> Plan:
-    """``first`` is the tick that was to come next; ``within``: the seconds that ``latest`` and
-    ``all`` look back."""
+def plan(
+    timing: Timing, first: datetime, now: datetime, missed: str, within: int, *, is_tried: bool
+) -> Plan:
+    """``first`` is the tick that was to come next, ``is_tried``: and failed, so that it is not
+    missed; ``within``: the seconds for which that one, ``latest`` and ``all`` look back."""
     recent = max(first, now - timedelta(seconds=LATE_SECONDS))
     oldest = max(first, now - timedelta(seconds=within))
     due = newest(timing, recent, now, CATCH_UP_MAX)
@@ -39,7 +41,11 @@ def plan(timing: Timing, first: datetime, now: datetime, missed: str, within: in
     elif missed == Missed.LATEST and not due:
         found = latest(timing, oldest, now)
         due = [found] if found else []
-    dropped = None if first > now or first in due else first
+    left_out: datetime | None = first
+    if is_tried and oldest == first <= now:
+        due = [first, *(tick for tick in due if tick != first)]
+        left_out = following(timing, first)
+    dropped = None if left_out is None or left_out > now or left_out in due else left_out
     more = due[CHUNK_TICKS] if len(due) > CHUNK_TICKS else following(timing, now)
     return Plan(due[:CHUNK_TICKS], dropped, more)
 

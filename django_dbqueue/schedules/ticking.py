@@ -68,8 +68,10 @@ def _respell(schedule: Schedule, using: str) -> None:
 
 
 def _missed(schedule: Schedule, dropped: datetime, ticks: Sequence[datetime]) -> Tick:
-    until = f", and those up to {ticks[0]:%Y-%m-%d %H:%M:%S} UTC" if ticks else ", and all since"
-    return Tick(schedule=schedule, tick=dropped, note=f"missed: nobody looked in time{until}")
+    why = "it could not be enqueued" if schedule.was_tried else "nobody looked in time"
+    later = next((tick for tick in ticks if tick > dropped), None)
+    until = f", and those up to {later:%Y-%m-%d %H:%M:%S} UTC" if later else ", and all since"
+    return Tick(schedule=schedule, tick=dropped, note=f"missed: {why}{until}")
 
 
 def _enqueue(schedule: Schedule, tick: datetime, using: str) -> Tick:

@@ -10,8 +10,9 @@ from django.db import connection
 from django_dbqueue.schedules import firing
 from django_dbqueue.schedules.firing import run_due
 from django_dbqueue.schedules.models import Schedule
+from django_dbqueue.schedules.planning import Missed
 from django_dbqueue.testing import virtual_clock
-from tests.kit.schedules import START, again, scheduled, ticks_of
+from tests.kit.schedules import START, again, notes_of, scheduled, ticks_of
 from tests.queueapp.models import Note
 
 pytestmark = pytest.mark.usefixtures("db_rows")
@@ -126,6 +127,50 @@ def test_mending_a_schedule_has_it_tried_at_once(clock):
     row.save()
     run_due()
     assert ticks_of(schedule) == [START + timedelta(hours=1)]
+
+
+@pytest.mark.parametrize("is_saved", [False, True])
+@pytest.mark.parametrize("missed", Missed.values)
+def test_a_tick_that_failed_once_is_tried_again_and_is_not_missed(clock, missed, is_saved):
+    schedule = scheduled(timing="every 1 h", missed=missed)
+    Schedule.objects.filter(pk=schedule.pk).update(target="shop.Gone")
+    clock.move(HOUR)
+    run_due()
+    clock.move(1)
+    if is_saved:
+        row = again(schedule)
+        row.target = "queueapp.Note"
+        row.save()
+    Schedule.objects.filter(pk=schedule.pk).update(target="queueapp.Note")
+    clock.move(firing.RETRY_SECONDS)
+    run_due()
+    assert ticks_of(schedule) == [START + timedelta(hours=1)]
+    assert notes_of(schedule) == [""]
+    assert again(schedule).error == ""
+
+
+@pytest.mark.parametrize(
+    ("missed", "catch_up_within", "made", "left_out"),
+    [
+        ("skip", 86400, [1], (2, ", and all since")),
+        ("skip", HOUR, [], (1, ", and all since")),
+        ("latest", 86400, [1, 5], (2, ", and those up to 2031-01-15 17:00:00 UTC")),
+    ],
+)
+def test_what_else_came_while_a_target_was_broken_is_missed_for_that(
+    clock, missed, catch_up_within, made, left_out
+):
+    schedule = scheduled(timing="every 1 h", missed=missed, catch_up_within=catch_up_within)
+    Schedule.objects.filter(pk=schedule.pk).update(target="shop.Gone")
+    clock.move(HOUR)
+    run_due()
+    Schedule.objects.filter(pk=schedule.pk).update(target="queueapp.Note")
+    clock.move(4 * HOUR + 600)
+    run_due()
+    hour, until = left_out
+    assert ticks_of(schedule) == [START + timedelta(hours=n) for n in sorted([*made, hour])]
+    assert Note.objects.count() == len(made)
+    assert f"missed: it could not be enqueued{until}" in notes_of(schedule)
 
 
 @pytest.mark.parametrize(
