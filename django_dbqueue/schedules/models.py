@@ -130,6 +130,11 @@ class Schedule(models.Model):
         schedule._note_row()
         return schedule
 
+    def refresh_from_db(self, *args: Any, **kwargs: Any) -> None:
+        super().refresh_from_db(*args, **kwargs)
+        if kwargs.get("fields") is None and not args[1:]:  # else it is but some columns
+            self._note_row()
+
     def _note_row(self) -> None:
         self.planned_for, self.was_paused = self._timing_columns(), self.__dict__.get("is_paused")
 
@@ -182,20 +187,22 @@ class Schedule(models.Model):
         """Write what a person may say; a changed timing is looked for from now on."""
         using = kwargs.get("using") or self.alias()
         self.queue = self.queue or None
+        named = kwargs.get("update_fields")
+        said = frozenset(SAID if named is None else named)
         with transaction.atomic(using=using):
-            columns = {*SAID, *self._planned(using)}
-            if not self._state.adding and kwargs.get("update_fields") is None:
-                kwargs["update_fields"] = columns
+            planned = self._planned(using, said)
+            if not self._state.adding:
+                kwargs["update_fields"] = {*said, *planned}
             super().save(*args, **kwargs)
-        self._note_row()
+        if planned:
+            self._note_row()
 
-    def _planned(self, using: str) -> Collection[str]:
-        """Plan it if that has changed; the columns that are to be written then."""
+    def _planned(self, using: str, said: frozenset[str]) -> Collection[str]:
+        """Plan it if that has changed, and is said; the columns to write then."""
         is_new, is_paused = self._state.adding, self.__dict__.get("is_paused")
-        if not is_new and (is_paused, self._timing_columns()) == (
-            self.was_paused,
-            self.planned_for,
-        ):
+        is_left_out = said.isdisjoint({*OF_TIMING, "is_paused"})
+        is_same = (is_paused, self._timing_columns()) == (self.was_paused, self.planned_for)
+        if not is_new and (is_same or is_left_out):
             # Its target may have been mended: now, which is later than a tick that was tried.
             broken = type(self)._base_manager.using(using).filter(pk=self.pk).exclude(error="")
             broken.update(next_at=DbNow(), error="")

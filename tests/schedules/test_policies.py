@@ -6,7 +6,7 @@ import pytest
 
 from django_dbqueue.schedules import ticking
 from django_dbqueue.schedules.firing import run_due, run_now
-from django_dbqueue.schedules.models import Tick, as_utc
+from django_dbqueue.schedules.models import Schedule, Tick, as_utc
 from django_dbqueue.schedules.planning import CATCH_UP_MAX, LATE_SECONDS, Missed
 from django_dbqueue.testing import virtual_clock
 from tests.kit.schedules import START, again, notes_of, scheduled, ticks_of
@@ -198,6 +198,47 @@ def test_a_save_of_what_was_read_before_a_tick_does_not_take_it_back(clock):
     clock.move(HOUR)
     run_due()
     assert list(Note.objects.order_by("pk").values_list("text", flat=True)) == ["nightly", "other"]
+
+
+def test_a_timing_that_is_changed_by_an_update_or_create_counts_from_now_on(clock):
+    schedule = scheduled(timing="0 3 1 1 *")
+    changed, _ = Schedule.objects.update_or_create(
+        name=schedule.name, defaults={"timing": "every 1 h"}
+    )
+    assert as_utc(changed.next_tick) == as_utc(again(schedule).next_tick)
+    clock.move(HOUR)
+    run_due()
+    assert ticks_of(schedule) == [START + timedelta(hours=1)]
+
+
+def test_a_timing_counts_once_it_is_written(clock):
+    schedule = again(scheduled(timing="every 1 h"))
+    schedule.timing, schedule.queue = "every 1 d", "slow"
+    schedule.save(update_fields=["queue"])
+    row = again(schedule)
+    assert (row.timing, row.queue) == ("every 1 h", "slow")
+    assert as_utc(row.next_tick) == START + timedelta(hours=1)
+    schedule.save()
+    assert as_utc(again(schedule).next_tick) == START.replace(day=16, hour=0)
+
+
+def test_a_save_of_nothing_writes_nothing(clock):
+    schedule = again(scheduled(timing="every 1 h"))
+    schedule.timing, schedule.queue = "every 1 d", "slow"
+    schedule.save(update_fields=[])
+    assert (again(schedule).timing, again(schedule).queue) == ("every 1 h", None)
+
+
+def test_who_reads_a_timing_again_and_saves_it_loses_no_tick(clock):
+    stale = again(scheduled(timing="every 1 d"))
+    other = again(stale)
+    other.timing = "every 1 h"
+    other.save()
+    stale.refresh_from_db()
+    clock.move(HOUR)
+    stale.save()
+    run_due()
+    assert ticks_of(stale) == [START + timedelta(hours=1)]
 
 
 def test_a_changed_timing_counts_from_now_on(clock):
