@@ -155,8 +155,7 @@ def table_model(label: str) -> type[Job]:
 
 def _column(meta: Any, name: str, value: Any) -> tuple[str, Any]:
     try:
-        field = meta.get_field(name.removesuffix("_id"))
-        field = field if name in {field.name, field.attname} else meta.get_field(name)
+        field = meta.get_field(name)  # Django knows a foreign key by its column, too
         is_column = field.concrete and not field.many_to_many and not field.primary_key
     except FieldDoesNotExist:
         is_column = False

@@ -4,11 +4,13 @@ from datetime import timedelta
 
 import pytest
 
+from django_dbqueue.mail.models import Email
 from django_dbqueue.schedules import ticking
 from django_dbqueue.schedules.firing import run_due, run_now
 from django_dbqueue.schedules.models import Schedule, Tick, as_utc
 from django_dbqueue.schedules.planning import CATCH_UP_MAX, LATE_SECONDS, Missed
 from django_dbqueue.testing import virtual_clock
+from testproject.shop.models import Photo, Thumbnail
 from tests.kit.schedules import START, again, notes_of, scheduled, ticks_of
 from tests.queueapp.models import Note
 
@@ -38,6 +40,22 @@ def test_a_tick_is_one_job_with_its_columns_queue_and_priority(clock):
     assert ticks_of(schedule) == [START + timedelta(hours=1)]
     assert as_utc(again(schedule).next_tick) == START + timedelta(hours=2)
     assert again(schedule).count == 1
+
+
+def test_a_column_whose_name_ends_as_that_of_a_foreign_key_may_be_given(clock):
+    scheduled(target="dbqueue_mail.Email", arguments={"provider_id": "a 7"}, timing="every 1 h")
+    clock.move(HOUR)
+    run_due()
+    assert Email.objects.get().provider_id == "a 7"
+
+
+@pytest.mark.parametrize("name", ["photo", "photo_id"])
+def test_a_foreign_key_is_given_by_its_name_or_its_column(clock, name):
+    photo = Photo.objects.create(title="x", image=b"")
+    scheduled(target="shop.Thumbnail", arguments={name: photo.pk}, timing="every 1 h")
+    clock.move(HOUR)
+    run_due()
+    assert Thumbnail.objects.get().photo == photo
 
 
 def test_without_a_time_zone_it_is_the_projects(settings):
