@@ -170,10 +170,10 @@ class Schedule(models.Model):
         if self.starts_at is not None:
             self.starts_at = check_start(self.starts_at).replace(microsecond=0)
         self.ticks()
-        if self.priority is not None and not 0 <= self.priority <= MAX_PRIORITY:
+        target, number = self.target_kind(), self.priority or 0
+        if not target.judges_priority and not 0 <= number <= MAX_PRIORITY:
             text = gettext_lazy("priority must be between 0 and %(most)s, not %(given)s")
-            raise wrong("priority", text, most=MAX_PRIORITY, given=self.priority)
-        target = self.target_kind()
+            raise wrong("priority", text, most=MAX_PRIORITY, given=number)
         if self.overlap != Overlap.ALLOW and self.overlap not in target.overlaps:
             text = gettext_lazy("overlap: what becomes of a %(kind)s is not known here: only allow")
             raise wrong("overlap", text, kind=target.label)

@@ -50,6 +50,8 @@ class Target:
     overlaps: frozenset[str] = frozenset()
     # Whether all that it enqueues is undone with the transaction.
     rolls_back = False
+    # Whether ``clean`` knows which priorities there are; else they are those of queue tables.
+    judges_priority = False
 
     def clean(self, schedule: "Schedule", using: str) -> None:
         """Refuse a target that there is not, or arguments that it does not take."""

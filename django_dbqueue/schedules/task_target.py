@@ -1,5 +1,6 @@
 """A task of Django's Tasks framework, or any object that has ``enqueue``."""
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from django.core.exceptions import ValidationError
@@ -25,18 +26,30 @@ class TaskTarget(Target):
     """
 
     label = "task"
+    judges_priority = True
 
     def clean(self, schedule: "Schedule", using: str) -> None:
-        task_at(schedule.target)
+        task = task_at(schedule.target)
         arguments_of(schedule)
+        for column, name, value in _options(schedule):
+            with capture() as outcome:
+                task.using(**{name: value})
+            if outcome.error is not None:
+                raise ValidationError({column: message_of(outcome.error)})
 
     def enqueue(self, schedule: "Schedule", using: str) -> str:
         task, (args, kwargs) = task_at(schedule.target), arguments_of(schedule)
-        wanted = {"queue_name": schedule.queue or None, "priority": schedule.priority}
-        given = {name: value for name, value in wanted.items() if value is not None}
-        if given:
+        if given := {name: value for _, name, value in _options(schedule)}:
             task = task.using(**given)
         return str(getattr(task.enqueue(*args, **kwargs), "id", ""))[:KEY_CHARS_MAX]
+
+
+def _options(schedule: "Schedule") -> Iterator[tuple[str, str, Any]]:
+    """What ``task.using()`` is given: by which column, as which argument, and its value."""
+    if schedule.queue:
+        yield "queue", "queue_name", schedule.queue
+    if schedule.priority is not None:
+        yield "priority", "priority", schedule.priority
 
 
 def task_at(path: str) -> Any:

@@ -7,6 +7,7 @@ from django.test import override_settings
 from django_dbqueue.schedules.firing import run_due
 from django_dbqueue.schedules.models import Tick
 from django_dbqueue.tasks.models import AsyncTask, Task
+from django_dbqueue.tasks.results import MIDDLE_PRIORITY
 from django_dbqueue.testing import virtual_clock
 from tests.kit.schedules import START, notes_of, scheduled
 from tests.tasks import calls
@@ -96,6 +97,36 @@ def test_arguments_that_a_task_does_not_take_are_refused(task, arguments, proble
     assert refused.value.message_dict == {
         "arguments": [f"arguments do not fit {task.module_path}: {problem}"]
     }
+
+
+@pytest.mark.parametrize("priority", [-100, -1, 0, 100])
+def test_the_priorities_of_a_task_are_those_of_the_framework(start, priority):
+    hourly(priority=priority)
+    each_hour(start)
+    assert Task.objects.get().priority == MIDDLE_PRIORITY - priority
+
+
+@override_settings(
+    TASKS={
+        "default": {
+            "BACKEND": "django_dbqueue.tasks.backends.DatabaseBackend",
+            "QUEUES": ["default"],
+        }
+    }
+)
+@pytest.mark.parametrize(
+    ("column", "value", "words"),
+    [
+        ("priority", -101, "between -100 and 100"),
+        ("priority", 101, "between -100 and 100"),
+        ("queue", "elsewhere", "'elsewhere' is not valid"),
+    ],
+)
+def test_what_a_task_cannot_be_given_is_refused(column, value, words):
+    with pytest.raises(ValidationError) as refused:
+        hourly(**{column: value})
+    [message] = refused.value.message_dict[column]
+    assert words in message
 
 
 @pytest.mark.parametrize("name", ["decorated", "prefixed", "unreadable"])
