@@ -17,6 +17,7 @@ from .targets import TARGETS, State
 
 # The newest ticks of a schedule whose rows stay; up to so many more wait to be deleted.
 KEPT_TICKS = 50
+OF_LAST = ("last_kind", "last_target", "last_job")  # what it enqueued last
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,8 @@ def fire(turn: Turn, known: set[tuple[int, datetime]], using: str) -> list[Tick]
     if not rows.update(**steps, count=F("count") + number):
         _respell(schedule, using)
         return []
+    if schedule.overlap != Overlap.ALLOW:
+        _read_last(schedule, using)
     made = [] if dropped is None else [_missed(schedule, dropped, ticks)]
     made += [_enqueue(schedule, tick, using) for tick in ticks]
     if schedule.overlap != Overlap.ALLOW:
@@ -105,9 +108,15 @@ def _overlap(schedule: Schedule, using: str) -> str:
 
 def note_last(schedule: Schedule, using: str) -> None:
     """What it enqueued last, for the next overlap."""
-    columns = ("last_kind", "last_target", "last_job")
-    values = {name: getattr(schedule, name) for name in columns}
+    values = {name: getattr(schedule, name) for name in OF_LAST}
     Schedule.objects.using(using).filter(pk=schedule.pk).update(**values)
+
+
+def _read_last(schedule: Schedule, using: str) -> None:
+    """As it is now that the row is ours: somebody may have run it since it was read."""
+    rows = Schedule.objects.using(using).filter(pk=schedule.pk)
+    for name, value in rows.values(*OF_LAST).get().items():
+        setattr(schedule, name, value)
 
 
 def _prune(schedule: Schedule, using: str) -> None:

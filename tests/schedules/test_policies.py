@@ -3,6 +3,7 @@
 from datetime import timedelta
 
 import pytest
+from django.db import connection
 
 from django_dbqueue.mail.models import Email
 from django_dbqueue.schedules import ticking
@@ -168,6 +169,23 @@ def test_the_waiting_job_of_the_last_tick_is_replaced_and_a_running_one_goes_on(
         f"job {first.pk} of the last tick was still waiting, and was cancelled",
         f"job {second.pk} of the last tick was running, and went on",
     ]
+
+
+@pytest.mark.parametrize("overlap", ["skip", "replace"])
+def test_a_job_that_somebody_asked_for_while_a_tick_is_looked_at_is_the_last_one(clock, overlap):
+    schedule, asked = scheduled(timing="every 1 h", overlap=overlap), list[str]()
+    clock.move(HOUR)
+
+    def run_first(execute, sql, *rest):
+        if sql.startswith("UPDATE") and not asked:
+            asked.append("")  # it writes, too
+            asked.append(run_now(again(schedule), "anna").job)
+        return execute(sql, *rest)
+
+    with connection.execute_wrapper(run_first):
+        run_due()
+    assert Note.objects.count() == 1
+    assert any(f"job {asked[1]} of the last tick was" in note for note in notes_of(schedule))
 
 
 def test_a_buried_job_is_in_nobodys_way(clock):
