@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from django.apps import apps
 from django.core.exceptions import FieldDoesNotExist, ValidationError
@@ -10,7 +10,8 @@ from django.db import models
 from django.utils.translation import gettext_lazy
 
 from ..exceptions import shown
-from ..lifecycle.enqueue import prepare
+from ..guard import capture, message_of
+from ..lifecycle.enqueue import CHECKS, prepare
 from ..lifecycle.table import LIFECYCLE_COLUMNS
 from ..models import Job
 from ..states import Status
@@ -77,6 +78,20 @@ class Target:
         """Refuse a database on which nobody looks for its jobs."""
 
 
+class RowNeeded(Exception):
+    """What a key is made of is in a row, which is read at each tick and not before."""
+
+
+class Unread:
+    """A row that nobody has read: a system check may have no database."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise RowNeeded
+
+    def __str__(self) -> str:
+        raise RowNeeded
+
+
 class QueueTable(Target):
     """``target`` is a queue table's label, ``arguments`` are columns of its job."""
 
@@ -86,11 +101,15 @@ class QueueTable(Target):
 
     def clean(self, schedule: "Schedule", using: str) -> None:
         job = table_model(schedule.target)(**self._columns(schedule))
+        # Whether a foreign key leads anywhere, the database says at each tick.
+        fields, unread = job._meta.concrete_fields, cast(Any, Unread())
+        keys = [field for field in fields if isinstance(field, models.ForeignKey)]
+        for field in keys:
+            if getattr(job, field.attname) is not None:
+                field.set_cached_value(job, unread)
         try:
-            prepare(job)
-            # Whether a foreign key leads anywhere, the database says at each tick.
-            keys = {field.name for field in job._meta.concrete_fields if field.is_relation}
-            job.clean_fields(exclude=LIFECYCLE_COLUMNS | {"id"} | keys)
+            _check(job)
+            job.clean_fields(exclude=LIFECYCLE_COLUMNS | {"id", *(field.name for field in keys)})
         except ValidationError as error:
             raise _of_schedule(error) from None
 
@@ -168,6 +187,20 @@ def _column(meta: Any, name: str, value: Any) -> tuple[str, Any]:
         return field.attname, field.to_python(value)
     except ValidationError as error:
         raise ValidationError({"arguments": f"arguments: {name}: {error.messages[0]}"}) from None
+
+
+def _check(job: Job) -> None:
+    with capture() as outcome:  # the project's code says which keys it has
+        prepare(job)
+    error = outcome.error
+    if isinstance(error, RowNeeded) or (error and isinstance(error.__cause__, RowNeeded)):
+        for name, check in {**CHECKS, **job.checked_columns}.items():
+            check(getattr(job, name))
+    elif isinstance(error, ValidationError):
+        raise error
+    elif error is not None:
+        problem = f"arguments: {type(error).__name__}: {message_of(error)}"
+        raise ValidationError({"arguments": problem})
 
 
 def _of_schedule(error: ValidationError) -> ValidationError:

@@ -12,6 +12,7 @@ from django_dbqueue.schedules.firing import run_due
 from django_dbqueue.schedules.models import Schedule
 from django_dbqueue.schedules.planning import Missed
 from django_dbqueue.testing import virtual_clock
+from tests.kit.bounds import limits
 from tests.kit.schedules import START, again, notes_of, scheduled, ticks_of
 from tests.queueapp.models import Note
 
@@ -171,6 +172,15 @@ def test_what_else_came_while_a_target_was_broken_is_missed_for_that(
     assert ticks_of(schedule) == [START + timedelta(hours=n) for n in sorted([*made, hour])]
     assert Note.objects.count() == len(made)
     assert f"missed: it could not be enqueued{until}" in notes_of(schedule)
+
+
+def test_arguments_of_which_the_projects_code_makes_no_key_are_refused():
+    def fail(_):
+        raise KeyError("tenant")
+
+    refused = pytest.raises(ValidationError, match="arguments: KeyError: 'tenant'")
+    with limits("queueapp.shared", concurrency_key=fail), refused:
+        scheduled(target="queueapp.Shared", arguments={"tenant": "a"})
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from datetime import timedelta
 
 import pytest
+from django.db import connection
 from django.db.models import ProtectedError, QuerySet
 from django.db.utils import DataError
 
@@ -12,6 +13,8 @@ from django_dbqueue.schedules.checks import check_declared
 from django_dbqueue.schedules.declared import DECLARED
 from django_dbqueue.schedules.models import Schedule, as_utc
 from django_dbqueue.testing import virtual_clock
+from testproject.shop.models import Thumbnail
+from tests.kit.bounds import limits
 from tests.kit.schedules import START, scheduled
 from tests.queueapp.models import Note
 
@@ -140,6 +143,28 @@ def test_the_system_checks_name_what_is_wrong_with_a_declaration(call, words):
     [error] = check_declared()
     assert error.id == "dbqueue_schedules.E001"
     assert words in error.msg
+
+
+@pytest.mark.parametrize("key", ["{photo.title}", "{photo}", lambda job: job.photo.title])
+def test_the_system_checks_read_no_row_to_work_out_a_key(key):
+    with limits("shop.thumbnail", rate="5/s", rate_key=key):
+        schedule("thumbnails", "every 1 h", Thumbnail, {"photo": 987654})
+        with connection.execute_wrapper(refuse):
+            assert check_declared() == []
+        schedule("late", "every 1 h", Thumbnail, {"photo": 987654, "time_to_run": 0})
+        [error] = check_declared()
+        assert "time_to_run must be" in error.msg
+
+
+def refuse(*_):
+    raise AssertionError("there is no database")
+
+
+def test_the_system_checks_name_a_key_that_cannot_be_worked_out():
+    with limits("shop.thumbnail", rate="5/s", rate_key="{colour}"):
+        schedule("thumbnails", "every 1 h", Thumbnail, {"photo": 987654})
+        [error] = check_declared()
+    assert "rate_key gave no key: AttributeError" in error.msg
 
 
 def test_the_system_checks_find_a_name_that_comes_twice():
