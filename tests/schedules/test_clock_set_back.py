@@ -9,6 +9,7 @@ from django_dbqueue.schedules import firing
 from django_dbqueue.schedules.firing import run_due
 from django_dbqueue.schedules.models import Schedule, as_utc
 from django_dbqueue.schedules.replan import replan
+from django_dbqueue.schedules.ticking import KEPT_TICKS
 from django_dbqueue.testing import virtual_clock
 from tests.kit.schedules import START, again, look_until, scheduled, ticks_of
 from tests.queueapp.models import Note
@@ -46,6 +47,20 @@ def test_ticks_go_on_and_none_comes_twice(clock):
     assert {START + timedelta(minutes=n) for n in (5, 6)} <= {*ticks}
     assert len(ticks) == again(schedule).count == len({*ticks})
     assert Note.objects.count() == again(schedule).count - 1, "one row is that of missed ticks"
+
+
+def test_of_many_ticks_the_newest_ones_do_not_come_twice(clock):
+    scheduled(timing="every 1 s")
+    for _ in range(3 * KEPT_TICKS):
+        clock.move(1)
+        run_due()
+    clock.move(-KEPT_TICKS)
+    replan("default")
+    for _ in range(KEPT_TICKS):
+        run_due()
+        clock.move(1)
+    run_due()
+    assert Note.objects.count() == 3 * KEPT_TICKS
 
 
 def test_what_is_planned_rightly_or_paused_is_left_as_it_is(clock):
