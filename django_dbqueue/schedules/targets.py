@@ -100,7 +100,8 @@ class QueueTable(Target):
     rolls_back = True
 
     def clean(self, schedule: "Schedule", using: str) -> None:
-        job = table_model(schedule.target)(**self._columns(schedule))
+        given = self._columns(schedule)
+        job = table_model(schedule.target)(**given)
         # Whether a foreign key leads anywhere, the database says at each tick.
         fields, unread = job._meta.concrete_fields, cast(Any, Unread())
         keys = [field for field in fields if isinstance(field, models.ForeignKey)]
@@ -109,7 +110,10 @@ class QueueTable(Target):
                 field.set_cached_value(job, unread)
         try:
             _check(job)
-            job.clean_fields(exclude=LIFECYCLE_COLUMNS | {"id", *(field.name for field in keys)})
+            # Nor is a default judged, which may be no value that a form takes.
+            defaults = [one for one in fields if one.has_default() and one.attname not in given]
+            left_out = {field.name for field in (*keys, *defaults)}
+            job.clean_fields(exclude=LIFECYCLE_COLUMNS | {"id"} | left_out)
         except ValidationError as error:
             raise _of_schedule(error) from None
 

@@ -174,6 +174,14 @@ def test_what_else_came_while_a_target_was_broken_is_missed_for_that(
     assert f"missed: it could not be enqueued{until}" in notes_of(schedule)
 
 
+def test_a_default_is_what_the_table_says_and_is_not_judged(monkeypatch):
+    for name, value in (("blank", False), ("default", "")):
+        monkeypatch.setattr(Note._meta.get_field("text"), name, value)
+    assert scheduled("default", arguments={}).pk
+    with pytest.raises(ValidationError, match="text: This field cannot be blank"):
+        scheduled("given", arguments={"text": ""})
+
+
 def test_arguments_of_which_the_projects_code_makes_no_key_are_refused():
     def fail(_):
         raise KeyError("tenant")
