@@ -1,5 +1,6 @@
 """The queue table of a beanstalkd server: its queues are the tubes."""
 
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, ClassVar
 
@@ -8,8 +9,11 @@ from django.db import models
 from django.utils.translation import gettext_lazy
 
 from ..exceptions import shown
+from ..lifecycle.policy import MAX_SECONDS
 from ..models import Job
+from ..models.enqueued import Enqueued
 from ..models.index import HotIndex
+from ..models.queryset import JobManager, JobQuerySet
 from ..states import Status
 from .handlers import handler_of
 from .protocol import JOB_SIZE_MAX
@@ -35,6 +39,48 @@ def check_ttr(value: object) -> None:
         raise ValidationError({"ttr": f"ttr must be {limits}, not {shown(value)}"})
 
 
+def time_to_run(ttr: Any) -> int | None:
+    """Of a job with this ttr; None where it is none, which is refused by its own name."""
+    try:
+        check_ttr(ttr)
+    except ValidationError:
+        return None
+    return min(int(ttr), MAX_SECONDS)
+
+
+def _timed(columns: Mapping[str, Any]) -> dict[str, Any]:
+    if "ttr" not in columns or columns.get("time_to_run") is not None:
+        return dict(columns)
+    return {**columns, "time_to_run": time_to_run(columns["ttr"])}
+
+
+class TubeJobQuerySet(JobQuerySet["TubeJob"]):
+    """Gives jobs their ttr as their time to run, unless they have one."""
+
+    def bulk_create(  # type: ignore[override]
+        self, objs: Iterable["TubeJob"], batch_size: int | None = None, **kwargs: Any
+    ) -> list["TubeJob"]:
+        jobs = list(objs)
+        for job in jobs:
+            job.give_time()
+        return super().bulk_create(jobs, batch_size, **kwargs)
+
+    bulk_create.alters_data = True  # type: ignore[attr-defined]
+
+
+class TubeJobManager(JobManager.from_queryset(TubeJobQuerySet)):  # type: ignore[misc]
+    def enqueue(self, **columns: Any) -> Enqueued[Any]:
+        return super().enqueue(**_timed(columns))  # type: ignore[no-any-return]
+
+    def enqueue_many(
+        self, rows: Iterable[Mapping[str, Any]], *, delay: float | None = 0, **columns: Any
+    ) -> int:
+        whole = [_timed({**columns, **row}) if isinstance(row, Mapping) else row for row in rows]
+        return int(super().enqueue_many(whole, delay=delay))
+
+    enqueue_many.alters_data = True  # type: ignore[attr-defined]
+
+
 class TubeJob(Job):
     """A job that any program may put and reserve, in any language; its body is bytes."""
 
@@ -49,6 +95,8 @@ class TubeJob(Job):
     kicks = models.PositiveIntegerField(default=0, editable=False)
     # Grows with every burial: they are kicked in this order.
     burial = models.BigIntegerField(default=0, editable=False)
+
+    objects: ClassVar[TubeJobManager] = TubeJobManager()
 
     class Meta(Job.Meta):
         verbose_name = gettext_lazy("tube job")
@@ -65,6 +113,16 @@ class TubeJob(Job):
 
     class Policy:
         prune_after = 0  # a job that is done is deleted, as beanstalkd does
+
+    def give_time(self) -> None:
+        """A worker lets it run for its ttr, unless it has a time to run of its own."""
+        if self.time_to_run is None:
+            self.time_to_run = time_to_run(self.ttr)
+
+    def save(self, *args: Any, **kwargs: Any) -> None:
+        if self._state.adding:
+            self.give_time()
+        super().save(*args, **kwargs)
 
     def run(self) -> None:
         """Call the handler of its tube."""

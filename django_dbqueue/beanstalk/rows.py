@@ -123,15 +123,25 @@ def _union(table: Table, limits: Mapping[str, int]) -> Statement:
 
 def taken(table: Table, keys: Sequence[int]) -> list[Taken]:
     """The jobs of a claim that was just made, the most urgent and oldest first."""
-    columns = f"{table.pk}, body, queue, ttr, priority"
+    columns = f"{table.pk}, body, queue, {_ttr(table)}, priority"
     expired = f"(expires_at IS NOT NULL AND expires_at <= {table.dialect.now})"
     among, these = table.dialect.among(table.pk, keys)
     sql = f"SELECT {columns}, {expired} FROM {table.by_key} WHERE {among}"
     found = [
-        Taken(key, bytes(body), tube, ttr, priority, bool(expired))
+        Taken(key, bytes(body), tube, int(ttr), priority, bool(expired))
         for key, body, tube, ttr, priority, expired in rows(table.connection, sql, these)
     ]
     return sorted(found, key=lambda one: (one.priority, one.id))
+
+
+def _ttr(table: Table) -> str:
+    """The seconds that a claim of a row lasts: an operator may have given it another time than its
+    producer did. Of more than a row may say, what was given. MariaDB answers with a decimal."""
+    return (
+        f"CASE WHEN ttr > {MAX_SECONDS} AND time_to_run = {MAX_SECONDS} THEN ttr "
+        f"WHEN time_to_run BETWEEN 1 AND {MAX_SECONDS} THEN time_to_run "
+        f"ELSE {table.policy.time_to_run:d} END"
+    )
 
 
 def first(table: Table, tube: str, status: Status) -> Body | None:
@@ -165,13 +175,14 @@ def stats_of(table: Table, key: int) -> JobStats | None:
     age = f"-({until(dialect.readable_column('created_at'))})"
     left = until(dialect.readable_column("retry_at"))
     sql = (
-        f"SELECT {table.pk}, queue, status, priority, {age}, delay, ttr, COALESCE({left}, 0), "
-        f"reserves, timeouts, releases, buries, kicks FROM {table.name} "
+        f"SELECT {table.pk}, queue, status, priority, {age}, delay, {_ttr(table)}, "
+        f"COALESCE({left}, 0), reserves, timeouts, releases, buries, kicks FROM {table.name} "
         f"WHERE {table.pk} = %s AND status <> {Status.DONE:d}"
     )
-    for number, tube, status, priority, old, delay, ttr, left, *counted in rows(
+    for number, tube, status, priority, old, delay, lasts, left, *counted in rows(
         table.connection, sql, [key]
     ):
+        ttr = int(lasts)
         # A row's claim ends after some years; its client is told the ttr that it gave.
         beyond = ALLOWANCE - max(0, ttr - MAX_SECONDS) if status == Status.CLAIMED else 0
         time_left = max(0.0, float(left) - beyond - RESOLUTION)

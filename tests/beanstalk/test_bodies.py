@@ -1,11 +1,14 @@
-"""What Django may enqueue for a tube: a body that is none is refused by name."""
+"""What Django may enqueue for a tube, and for how long it is run: a body that is none is refused
+by name."""
 
 import pytest
 from django.core.exceptions import ValidationError
 from django.db import transaction
 
-from django_dbqueue.beanstalk import models
+from django_dbqueue.beanstalk import commands, models
 from django_dbqueue.beanstalk.models import TubeJob
+from django_dbqueue.lifecycle.policy import MAX_SECONDS
+from tests.kit.beanstalk_desk import Desk
 
 pytestmark = pytest.mark.usefixtures("db_rows")
 BYTES = b"\x00\xfforder 7"
@@ -72,3 +75,71 @@ def test_a_ttr_that_no_client_may_give_is_refused_by_name(way, ttr):
 def test_any_bytes_will_do(way, kind):
     way(body=kind(BYTES))
     assert BYTES in [bytes(job.body) for job in TubeJob.objects.all()]
+
+
+def told(desk, client, key):
+    """What its statistics say of its time, and for how long its row is claimed."""
+    answer = desk.ask(client, commands.StatsJob(key)).decode()
+    stats = dict(line.split(": ") for line in answer.splitlines() if ": " in line)
+    row = TubeJob.objects.get(pk=key)
+    lasts = round((row.retry_at - row.dequeued_time).total_seconds())
+    return int(stats["ttr"]), int(stats["time-left"]), lasts
+
+
+def reserved_last(desk, client):
+    """The key of the job that comes last."""
+    keys = [desk.reserve(client) for _ in range(TubeJob.objects.ready().count())]
+    return max(keys)
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("ttr", [60, 3600])
+def test_what_django_enqueues_is_a_client_s_for_its_ttr(way, ttr):
+    way(body=b"x", ttr=ttr)
+    desk = Desk()
+    client = desk.client()
+    key = reserved_last(desk, client)
+    told_ttr, left, lasts = told(desk, client, key)
+    assert (told_ttr, lasts) == (ttr, ttr + 5)
+    assert ttr - 10 < left <= ttr
+    assert desk.ask(client, commands.Touch(key)) == b"TOUCHED\r\n"
+    assert told(desk, client, key)[1] > ttr - 10
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_worker_may_run_it_for_its_ttr_unless_it_is_given_another_time(way):
+    way(body=b"x", ttr=3600)
+    assert TubeJob.objects.latest("pk").time_to_run == 3600
+    TubeJob.objects.all().delete()
+    way(body=b"x", ttr=2**32 - 1)
+    assert TubeJob.objects.latest("pk").time_to_run == MAX_SECONDS
+    TubeJob.objects.all().delete()
+    way(body=b"x", ttr=3600, time_to_run=30)
+    assert TubeJob.objects.latest("pk").time_to_run == 30
+
+
+def test_a_ttr_that_all_of_many_have_is_theirs():
+    TubeJob.objects.enqueue_many([{"body": b"well"}, {"body": b""}], ttr=3600)
+    assert [job.time_to_run for job in TubeJob.objects.all()] == [3600, 3600]
+
+
+def test_a_ttr_that_replaces_another_counts():
+    TubeJob.objects.enqueue(dedup_key="one", ttr=60, body=b"1")
+    TubeJob.objects.enqueue(dedup_key="one", ttr=3600, body=b"2", on_duplicate="replace")
+    job = TubeJob.objects.get()
+    assert (bytes(job.body), job.ttr, job.time_to_run) == (b"2", 3600, 3600)
+    TubeJob.objects.enqueue(dedup_key="one", body=b"3", on_duplicate="replace")
+    assert TubeJob.objects.get().time_to_run == 3600
+
+
+@pytest.mark.parametrize("seconds", [30, 3600])
+def test_a_time_that_an_operator_gives_is_a_client_s_too(seconds):
+    desk = Desk()
+    client = desk.client()
+    key = desk.put(client, ttr=60, delay=600)
+    assert TubeJob.objects.all().kick(time_to_run=seconds).changed == 1
+    assert desk.reserve(client) == key
+    ttr, left, lasts = told(desk, client, key)
+    assert (ttr, lasts) == (seconds, seconds + 5)
+    assert seconds - 10 < left <= seconds
+    assert desk.broker.state.holds[key].ttr == seconds
