@@ -77,6 +77,7 @@ class Inbox:
         if time.monotonic() >= self.later_at:
             wanted = self._later + wanted
             self._later, self.later_at = [], float("inf")
+        wanted = self._without_followers(wanted)
         taken: list[Wanted] = []
         left: list[Wanted] = []
         named: set[int] = set()
@@ -92,3 +93,14 @@ class Inbox:
                 puts, size = puts + 1, size + len(command.body)
         self.put_back(left)
         return taken
+
+    def _without_followers(self, wanted: list[Wanted]) -> list[Wanted]:
+        """A client is answered in the order of its commands: those that come after one that is for
+        later are for later, too."""
+        waiting = {client for client, _ in self._later}
+        if not waiting:
+            return wanted
+        follows = [one for one in wanted if one[0] in waiting and not isinstance(one[1], News)]
+        with self._lock:
+            self._later += follows
+        return [one for one in wanted if one[0] not in waiting or isinstance(one[1], News)]

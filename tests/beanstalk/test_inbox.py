@@ -5,8 +5,9 @@ from collections import Counter
 import pytest
 
 from django_dbqueue.beanstalk import commands
-from django_dbqueue.beanstalk.inbox import Inbox
+from django_dbqueue.beanstalk.inbox import Inbox, News
 from django_dbqueue.beanstalk.state import Client
+from tests.kit.waiting import wait_until
 
 pytestmark = pytest.mark.any_database
 
@@ -53,3 +54,17 @@ def test_a_turn_takes_some_megabytes_of_puts(inbox):
     put = commands.Put(0, 0, 60, b"x" * 2**20)
     inbox.put(Client(), *[put] * 6)
     assert [len(inbox.take()), len(inbox.take())] == [4, 2]
+
+
+def test_what_follows_what_a_client_has_to_wait_for_waits_with_it(inbox):
+    client, other = Client(), Client()
+    first, second = commands.Put(0, 0, 60, b"1"), commands.Put(0, 0, 60, b"2")
+    inbox.put(client, first)
+    inbox.put_later(inbox.take(), 0.2)
+    inbox.put(client, second, News.HALF_CLOSED)
+    inbox.put(other, second)
+    assert inbox.take() == [(client, News.HALF_CLOSED), (other, second)]
+    assert not inbox  # or the broker would ask for it again and again
+    assert inbox.all() == [(client, first), (client, second)]
+    assert inbox.later_at < float("inf")
+    assert wait_until(inbox.take) == [(client, first), (client, second)]
