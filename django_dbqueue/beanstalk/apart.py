@@ -61,7 +61,7 @@ def _one_by_one(kind: type[Any], given: Sequence[Wanted], transactions: Transact
             transactions.reply(client, replies.OUT_OF_MEMORY)
             continue
         try:
-            transactions.run(lambda turn, one=one: VERBS[kind](turn, [one]))  # type: ignore[misc]
+            turn = transactions.run(lambda turn, one=one: VERBS[kind](turn, [one]))  # type: ignore[misc]
         except QueueFull as full:
             if refused == float("inf"):
                 logger.warning("%s", full)
@@ -74,3 +74,8 @@ def _one_by_one(kind: type[Any], given: Sequence[Wanted], transactions: Transact
                 raise
             logger.exception("%s cannot be carried out", kind.__name__)
             transactions.reply(client, replies.INTERNAL_ERROR)
+        else:
+            if kind is commands.Put and turn.locked:
+                # All that are left are for its tube, and those of a client are done in their order.
+                transactions.put_later(given)
+                return

@@ -47,9 +47,9 @@ class Transactions:
     def begin_turn(self) -> None:
         self._answered.clear()
 
-    def run(self, work: Callable[[Turn], None]) -> None:
-        """One transaction; where its commit gets no answer, its clients are left without one, too:
-        what became of their commands is unknown."""
+    def run(self, work: Callable[[Turn], None]) -> Turn:
+        """One transaction, and what was committed; where its commit gets no answer, its clients are
+        left without one, too: what became of their commands is unknown."""
         turns: list[Turn] = []
 
         def run() -> Turn:
@@ -75,6 +75,7 @@ class Transactions:
             turn.committed()
         finally:
             self._tell(turn)
+        return turn
 
     def _tell(self, turn: Turn) -> None:
         self._answered.update(client for client, _ in turn.again)

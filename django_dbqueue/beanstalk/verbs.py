@@ -8,8 +8,10 @@ from typing import Any, NamedTuple
 
 from ..fields import DbNow
 from ..lifecycle import by_key
+from ..lifecycle.admission import is_blocked, wanted
 from ..lifecycle.by_key import Done
 from ..lifecycle.claim_end import RetryDecision
+from ..lifecycle.limits import is_bounded
 from ..lifecycle.policy import MAX_SECONDS
 from ..states import Status
 from . import commands, replies, rows
@@ -26,6 +28,9 @@ KICKED = ", kicks = kicks + 1", ()
 
 
 def put(turn: Turn, given: Given) -> None:
+    given = _unlocked(turn, given)
+    if not given:
+        return
     jobs = [_row(client, command) for client, command in given]
     for some in _statements(jobs):
         TubeJob.objects.using(turn.table.connection.alias).bulk_create(some)
@@ -35,6 +40,17 @@ def put(turn: Turn, given: Given) -> None:
     delays = [command.delay for _, command in given if command.delay]
     if delays:
         turn.after.append(lambda: turn.state.note_delayed(min(delays)))
+
+
+def _unlocked(turn: Turn, given: Given) -> Given:
+    """Without those into tubes whose room somebody has locked: to wait for it would hold up
+    everybody."""
+    if not is_bounded(TubeJob):
+        return given
+    places = wanted(TubeJob, [(client.used, command.priority) for client, command in given])
+    locked = {one.queue for one in places if is_blocked(turn.table, one)}
+    turn.locked += [one for one in given if one[0].used in locked]
+    return [one for one in given if one[0].used not in locked]
 
 
 def _statements(jobs: Sequence[TubeJob]) -> Iterator[list[TubeJob]]:

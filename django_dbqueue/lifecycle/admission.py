@@ -85,6 +85,12 @@ def admitted(table: Table, places: Sequence[Wanted], write: Callable[[], T]) -> 
         _nap.wait(min(next(pauses), max(0.0, give_up - time.monotonic())))
 
 
+def is_blocked(table: Table, place: Wanted) -> bool:
+    """Whether another transaction keeps the room of a queue, for which ``admitted`` would wait. If
+    not, nobody takes it from the open transaction."""
+    return not _room(table, place, is_alone=False).lock_at_once(place.count)
+
+
 def as_many_as_fit(
     table: Table, queue: str, count: int, write: Callable[[int], T]
 ) -> tuple[int, T]:

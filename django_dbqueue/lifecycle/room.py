@@ -54,14 +54,38 @@ class Room:
 
     def taking(self, count: int) -> tuple[str, list[Any]]:
         """The statement that takes room from one stripe, if it has as much."""
+        having, params = self._having(count)
+        return f"UPDATE {ROOMS} SET room = room - %s WHERE {having}", [count, *params]
+
+    def _having(self, count: int) -> tuple[str, list[Any]]:
+        """The condition of a stripe that has so much room, and its parameters."""
         is_fresh = f"counted_at > {self.table.dialect.now_plus(f'-{FRESH}')}"
-        sql = f"UPDATE {ROOMS} SET room = room - %s WHERE job_table = %s AND queue = %s "
+        sql = "job_table = %s AND queue = %s "
         sql += f"AND stripe = %s AND room >= %s AND max_length = %s AND {is_fresh}"
-        return sql, [count, *self.key, self.home, count, self.max_length]
+        return sql, [*self.key, self.home, count, self.max_length]
 
     def take(self, count: int) -> bool:
         """From one stripe; False = look at all of the queue."""
         return changed_once(self.table.connection, *self.taking(count)) == 1
+
+    def lock_at_once(self, count: int) -> bool:
+        """Lock the stripes that ``take`` and ``find`` would wait for; False = somebody has one.
+
+        One that is only now made, in a transaction that goes on, is waited for all the same."""
+        if not self.table.connection.features.has_select_for_update_skip_locked:
+            return True
+        having, params = self._having(count)
+        sql = f"SELECT 1 FROM {ROOMS} WHERE {having}"
+        return self._is_mine(self.home) and (
+            bool(rows(self.table.connection, sql, params)) or self._is_mine(0)
+        )
+
+    def _is_mine(self, stripe: int) -> bool:
+        """Or is not there yet."""
+        sql = f"SELECT room FROM {ROOMS} WHERE job_table = %s AND queue = %s AND stripe = %s"
+        place, connection = [*self.key, stripe], self.table.connection
+        skipping = f"{sql} {self._locking(skip_locked=True)}"
+        return bool(rows(connection, skipping, place)) or not rows(connection, sql, place)
 
     def find(self, count: int, *, in_part: bool = False) -> int:
         """Count the queue, take room and hand out some; for how many there is none: 0 = taken. Room

@@ -1,6 +1,7 @@
 """What somebody else's open transaction holds up: its own rows, and nothing else."""
 
-from contextlib import contextmanager
+import time
+from contextlib import ExitStack, contextmanager
 
 import pytest
 from django.db import connection, connections
@@ -10,7 +11,9 @@ from django_dbqueue.beanstalk import commands, replies
 from django_dbqueue.beanstalk.inbox import News
 from django_dbqueue.beanstalk.models import TubeJob
 from django_dbqueue.dialects import dialect_of
+from django_dbqueue.fields import DbNow
 from django_dbqueue.models import Queue
+from django_dbqueue.models.room import QueueRoom
 from django_dbqueue.states import Status
 from tests.kit.beanstalk_desk import Desk
 from tests.kit.bounds import limits
@@ -173,15 +176,134 @@ def test_a_pause_of_a_tube_waits_for_its_row_and_holds_up_no_other(desk):
     assert desk.hears(client, replies.PAUSED)
 
 
-def test_a_put_waits_for_the_room_of_its_tube_and_holds_up_no_other(desk):
+def room_taken(queue="full", stripe=0):
+    """As by who enqueues in a transaction that goes on."""
+    sql = "UPDATE dbqueue_queueroom SET room = room - 1 WHERE queue = %s AND stripe = %s"
+    return meanwhile(sql, queue, stripe)
+
+
+def seconds_of(turn):
+    began = time.monotonic()
+    turn()
+    return time.monotonic() - began
+
+
+@pytest.mark.parametrize("max_length", [5, 500])
+def test_a_put_waits_for_the_room_of_its_tube_and_holds_up_no_other(desk, max_length):
     client, other = desk.client("full"), desk.client("a")
-    with limits("dbqueue_beanstalk.tubejob:full", max_length=5):
+    with limits("dbqueue_beanstalk.tubejob:full", max_length=max_length):
         desk.put(client)
         with meanwhile("UPDATE dbqueue_queueroom SET room = 0"):
+            before = len(desk.answers[client])
             desk.broker.submit(client, *[commands.Put(5, 0, 60, b"x")] * 2)
             desk.broker.submit(other, commands.Put(5, 0, 60, b"x"))
-            desk.turn()
+            assert seconds_of(desk.turn) < 0.5
             assert desk.answers[other][-1].startswith(b"INSERTED")
-        before = len(desk.answers[client])
+            end = time.monotonic() + 2
+            while time.monotonic() < end:
+                assert seconds_of(lambda: desk.put(other)) < 0.5
+            assert len(desk.answers[client]) == before
         wait_until(lambda: desk.turn() or len(desk.answers[client]) == before + 2)
-    assert TubeJob.objects.count() == 4
+    assert TubeJob.objects.filter(queue="full").count() == 3
+
+
+def test_a_put_waits_for_who_counts_its_tube(desk):
+    """He has locked the first stripe; all others have no room that was handed out."""
+    client = desk.client("full")
+    with limits("dbqueue_beanstalk.tubejob:full", max_length=500):
+        desk.put(client)
+        QueueRoom.objects.update(room=0)
+        with room_taken():
+            desk.broker.submit(client, commands.Put(5, 0, 60, b"x"))
+            assert seconds_of(desk.turn) < 0.5
+            assert TubeJob.objects.count() == 1
+        assert desk.hears(client, b"INSERTED %d" % (TubeJob.objects.get().pk + 1))
+
+
+def test_a_put_goes_by_a_stripe_that_nobody_has_locked(desk):
+    client = desk.client("full")
+    with limits("dbqueue_beanstalk.tubejob:full", max_length=100):
+        desk.put(client)
+        QueueRoom.objects.update(room=10, max_length=100, counted_at=DbNow())
+        with room_taken():
+            assert desk.put(client)
+    assert TubeJob.objects.count() == 2
+
+
+def test_who_touches_in_time_keeps_its_job_though_a_room_is_locked(desk):
+    full, one, two = desk.client("full"), desk.client("a"), desk.client("a")
+    with limits("dbqueue_beanstalk.tubejob:full", max_length=5):
+        desk.put(full)
+        key = desk.put(one, ttr=2)
+        assert desk.reserve(one) == key
+        desk.ask(two, commands.Reserve())
+        with room_taken():
+            desk.broker.submit(full, commands.Put(5, 0, 60, b"x"))
+            for _ in range(8):
+                end = time.monotonic() + 0.5
+                while time.monotonic() < end:
+                    time.sleep(min(0.05, desk.broker.turn()))
+                assert desk.ask(one, commands.Touch(key)) == replies.TOUCHED
+        assert desk.answers[two][-1] == b"WATCHING 1\r\n"
+
+
+def test_puts_that_waited_are_answered_in_their_order(desk):
+    clients = [desk.client("full") for _ in range(12)]
+    before = {client: len(desk.answers[client]) for client in clients}
+
+    def have_heard():
+        desk.turn()
+        return all(len(desk.answers[client]) == before[client] + 90 for client in clients)
+
+    with limits("dbqueue_beanstalk.tubejob:full", max_length=5000):
+        desk.ask(clients[0], commands.Delete(desk.put(clients[0])))
+        before[clients[0]] += 2
+        with meanwhile("UPDATE dbqueue_queueroom SET room = 0"):
+            for number, client in enumerate(clients):
+                bodies = [b"%d.%d" % (number, one) for one in range(90)]
+                desk.broker.submit(client, *[commands.Put(5, 0, 60, body) for body in bodies])
+            desk.broker.turn()  # it takes a thousand of them, and so a part of a client's
+        wait_until(have_heard)
+    put = {row.pk: bytes(row.body) for row in TubeJob.objects.all()}
+    for number, client in enumerate(clients):
+        heard = [put[int(one.split()[1])] for one in desk.answers[client][before[client] :]]
+        assert heard == [b"%d.%d" % (number, one) for one in range(90)]
+
+
+class Interrupted(Desk):
+    """Somebody enqueues in a transaction that goes on, right after so many answers."""
+
+    locked_at = None
+
+    def lock_after(self, client, count):
+        self.locked_at, self.open = (client, count), ExitStack()
+        return self.open
+
+    def _note(self, client, reply):
+        super()._note(client, reply)
+        if (client, len(self.answers[client])) == self.locked_at:
+            self.open.enter_context(room_taken())
+
+
+@pytest.fixture
+def interrupted(desk):
+    """On its session."""
+    return Interrupted()
+
+
+def test_of_puts_one_by_one_none_is_answered_before_an_earlier_one(interrupted):
+    desk, client = interrupted, interrupted.client("full")
+    before = len(desk.answers[client])
+    with limits("dbqueue_beanstalk.tubejob:full", max_length=3):
+        desk.ask(client, commands.Delete(desk.put(client)))
+        before += 2
+        with desk.lock_after(client, before + 2):
+            puts = [commands.Put(5, 0, 60, b"%d" % number) for number in range(5)]
+            desk.broker.submit(client, *puts)
+            desk.turn()
+            assert len(desk.answers[client]) == before + 2
+        wait_until(lambda: desk.turn() or len(desk.answers[client]) == before + 5)
+    put = {row.pk: bytes(row.body) for row in TubeJob.objects.all()}
+    heard = [one.split() for one in desk.answers[client][before:]]
+    assert [one[0] for one in heard] == [b"INSERTED"] * 3 + [b"OUT_OF_MEMORY"] * 2
+    assert [put[int(one[1])] for one in heard[:3]] == [b"0", b"1", b"2"]
