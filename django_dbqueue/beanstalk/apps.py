@@ -1,5 +1,10 @@
 from django.apps import AppConfig
 
+NO_LANES = (
+    "no client could watch a lane of a tube; leave it out: it counts as not given, and the whole "
+    "tube has the rate"
+)
+
 
 class BeanstalkConfig(AppConfig):
     name = "django_dbqueue.beanstalk"
@@ -8,7 +13,9 @@ class BeanstalkConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
+        from ..lifecycle.queue_options import UNFIT  # noqa: PLC0415
         from ..worker import served  # noqa: PLC0415
         from .handlers import tubes_with_handlers  # noqa: PLC0415
 
         served.RUNNABLE["dbqueue_beanstalk.tubejob"] = tubes_with_handlers
+        UNFIT["dbqueue_beanstalk.tubejob"] = {"rate_key": NO_LANES}

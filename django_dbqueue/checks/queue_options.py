@@ -10,6 +10,7 @@ from ..conf import conf, nearest
 from ..exceptions import shown
 from ..fields import check_name
 from ..lifecycle.policy import PROBLEMS, QUEUE_OPTIONS
+from ..lifecycle.queue_options import UNFIT
 from ..worker.served import queue_tables
 
 HINT = 'Write {"app.table:queue": {"max_length": 1000}}, or "app.table" for all of its queues.'
@@ -42,9 +43,10 @@ def _problems(name: Any, options: Any) -> Iterator[str]:
     if not isinstance(options, Mapping):
         yield f"must be a dict of options, not {shown(options)}"
         return
+    unfit = UNFIT.get(table.lower(), {})
     for option, value in options.items():
         if option not in QUEUE_OPTIONS:
             known_options = ", ".join(sorted(QUEUE_OPTIONS))
             yield f"has {shown(option)}, which is no option of a queue; known: {known_options}"
-        elif problem := PROBLEMS[option](value):
+        elif problem := PROBLEMS[option](value) or unfit.get(option, ""):
             yield f"has {option} = {shown(value)}: {problem}"

@@ -9,6 +9,9 @@ from .policy import PROBLEMS, QUEUE_OPTIONS, Policy, policy_of
 
 Options = Mapping[str, Any]
 
+# By label of a queue table, options that it cannot have, and why.
+UNFIT: dict[str, Mapping[str, str]] = {}
+
 
 def policy_of_queue(model: type[Any], queue: str) -> Policy:
     """The policy of a queue table, as it is for one of its queues: a queue that is named in
@@ -35,6 +38,7 @@ def _given(label: str) -> dict[str, Options]:
         table, _, queue = str(name).partition(":")
         if table.lower() != label or not isinstance(given, Mapping):
             continue
-        known = {option: value for option, value in given.items() if option in QUEUE_OPTIONS}
+        names = QUEUE_OPTIONS.difference(UNFIT.get(label, ()))
+        known = {option: value for option, value in given.items() if option in names}
         found[queue] = {o: value for o, value in known.items() if not PROBLEMS[o](value)}
     return found

@@ -5,13 +5,16 @@ import re
 import pytest
 
 from django_dbqueue.beanstalk import broker as brokers
-from django_dbqueue.beanstalk import commands
+from django_dbqueue.beanstalk import commands, handlers
 from django_dbqueue.beanstalk.broker import Broker
 from django_dbqueue.beanstalk.models import TubeJob
 from django_dbqueue.beanstalk.state import Client
+from django_dbqueue.checks.tables import check_settings
 from django_dbqueue.models import Queue
+from tests.kit.beanstalk_desk import Desk
 from tests.kit.bounds import limits
 from tests.kit.command_line import fails
+from tests.kit.inline_worker import work_off
 from tests.kit.waiting import wait_until
 
 pytestmark = pytest.mark.usefixtures("db_rows")
@@ -75,3 +78,39 @@ def test_tubes_are_watched_whose_jobs_no_worker_can_run():
     TubeJob.objects.create(queue="remote", body=b"x")
     _, why = fails(1, "monitor", "dbqueue_beanstalk.TubeJob", "--max", 1)
     assert "dbqueue_beanstalk.tubejob:remote: a job waits" in why
+
+
+@pytest.fixture
+def ran(monkeypatch):
+    """The bodies that workers have run, of the tube "orders"."""
+    monkeypatch.setattr(handlers, "_HANDLERS", {})
+    found = []
+    handlers.tube("orders")(lambda job: found.append(bytes(job.body)))
+    return found
+
+
+@pytest.mark.parametrize("table", ["dbqueue_beanstalk.tubejob", "DBQueue_Beanstalk.TubeJob:orders"])
+def test_a_tube_has_no_lanes_and_a_check_says_so(ran, table):
+    desk = Desk()
+    with limits(table, rate="50/s", rate_key="{priority}"):
+        [error] = check_settings()
+        client = desk.client("orders")
+        keys = [desk.put(client, body, priority=5) for body in (b"order 7", b"order 8")]
+        assert {job.queue for job in TubeJob.objects.all()} == {"orders"}
+        assert desk.reserve(client) == keys[0]
+        work_off("dbqueue_beanstalk.tubejob")
+    assert ran == [b"order 8"]
+    assert error.id == "dbqueue.E018"
+    assert error.msg.startswith(f"DBQUEUE['QUEUES']['{table}'] has rate_key = '{{priority}}': no")
+
+
+def test_a_rate_bounds_workers_and_not_clients(ran):
+    desk = Desk()
+    with limits("dbqueue_beanstalk.tubejob:orders", rate="1/h"):
+        assert check_settings() == []
+        client = desk.client("orders")
+        for _ in range(5):
+            desk.put(client)
+        work_off("dbqueue_beanstalk.tubejob")
+        assert ran == [b"x"]
+        assert all(desk.reserve(client) for _ in range(4))
