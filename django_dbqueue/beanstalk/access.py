@@ -23,6 +23,7 @@ LOG_LINES = 10  # in a second, about who is denied: anybody can cause one
 
 Protocol: TypeAlias = asyncio.Protocol | asyncio.BufferedProtocol
 MakeProtocol: TypeAlias = Callable[[], Protocol]
+MakeAdmitted: TypeAlias = Callable[[asyncio.Transport], Protocol]  # given what is below TLS
 
 
 class Access:
@@ -49,7 +50,7 @@ class Access:
         self._log_second = 0
         self._logged = self._unlogged = 0
 
-    def guard(self, make: MakeProtocol) -> "Callable[[], Unauthenticated]":
+    def guard(self, make: MakeAdmitted) -> "Callable[[], Unauthenticated]":
         """The same protocol, for those alone who show who they are."""
         return lambda: Unauthenticated(self, make)
 
@@ -85,7 +86,7 @@ class Access:
 class Unauthenticated(asyncio.BufferedProtocol):
     """A connection up to its secret, or where none is asked for, up to its certificate."""
 
-    def __init__(self, access: Access, make: MakeProtocol) -> None:
+    def __init__(self, access: Access, make: MakeAdmitted) -> None:
         self.access = access
         self.address = ""
         self._make = make
@@ -172,7 +173,7 @@ class Unauthenticated(asyncio.BufferedProtocol):
     def _admit(self, reply: bytes, rest: bytearray) -> None:
         transport = cast(asyncio.Transport, self._transport)
         self._leave()
-        protocol = self._make()
+        protocol = self._make(self._socket)
         transport.set_protocol(protocol)
         transport.write(reply)
         protocol.connection_made(transport)

@@ -4,6 +4,7 @@ import asyncio
 import logging
 import socket
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, cast
 
 from . import commands, replies
@@ -30,8 +31,10 @@ class Connection(asyncio.BufferedProtocol):
     """One client: a command is handed on once those before it are answered, but for puts that came
     together."""
 
-    def __init__(self, server: "Server") -> None:
+    def __init__(self, server: "Server", below: asyncio.Transport | None = None) -> None:
+        """``below``: the transport below TLS, if there is one."""
         self.server = server
+        self._below = below
         self.client = Client()
         self.address = ""
         self._said = Said(server.broker.state.job_size_max)
@@ -116,7 +119,8 @@ class Connection(asyncio.BufferedProtocol):
     def close(self) -> None:
         """Who does not read what is left, or over TLS does not say that it closes too, is given a
         little time; what it holds is given back at once."""
-        self._transport.close()
+        if not self._transport.is_closing():  # that of TLS forgets its socket if it is told twice
+            self._transport.close()
         self._set_alarm(needed=True, seconds=CLOSING_SECONDS)
         if self.client in self.server.connections:
             self._go()
@@ -200,7 +204,20 @@ class Connection(asyncio.BufferedProtocol):
             self._alarm = None
         if needed:
             patience = PATIENCE_SECONDS if seconds is None else seconds
-            self._alarm = self.server.loop.call_later(patience, self._transport.abort)
+            ring = partial(self._ring, patience, self._unread())
+            self._alarm = self.server.loop.call_later(patience, ring)
+
+    def _ring(self, seconds: float, unread: int) -> None:
+        """A client that reads, be it slowly, is not silent."""
+        if self._unread() == unread:
+            self._transport.abort()
+        else:
+            self._set_alarm(needed=True, seconds=seconds)
+
+    def _unread(self) -> int:
+        """Bytes that the kernel has not taken yet: TLS keeps some, and the socket below others."""
+        transports = {self._transport, self._below or self._transport}
+        return sum(one.get_write_buffer_size() for one in transports)
 
 
 def _keep_alive(connection: socket.socket) -> None:

@@ -54,8 +54,8 @@ class Server:
     async def start(self, address: Address, access: Access | None = None) -> None:
         """Listen. ``OSError`` where the address is taken."""
 
-        def make() -> Connection:
-            return Connection(self)
+        def make(below: asyncio.Transport | None = None) -> Connection:
+            return Connection(self, below)
 
         self._listener = await address.listen(make if access is None else access.guard(make))
         self._thread.start()

@@ -16,7 +16,7 @@ MORE = b"put 0 0 60 5\r\n\r\nab\r\n\r\nreserve\r\n"
 class Plain(asyncio.Protocol):
     """Keeps what it is given."""
 
-    def __init__(self):
+    def __init__(self, below=None):
         self.found = b""
 
     def data_received(self, data):
@@ -26,7 +26,7 @@ class Plain(asyncio.Protocol):
 class Buffered(asyncio.BufferedProtocol):
     """The same, a few bytes at a time."""
 
-    def __init__(self):
+    def __init__(self, below=None):
         self.found = b""
         self.buffer = bytearray(7)
 

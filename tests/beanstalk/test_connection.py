@@ -1,16 +1,23 @@
-"""What a connection does at its end, without a socket and without a broker's turns."""
+"""What a connection does at its end, and with who reads slowly, without a broker's turns."""
 
 import asyncio
 import socket
+import time
 
 import pytest
 
 from django_dbqueue.beanstalk import connection as connections
+from django_dbqueue.beanstalk.access import Access
 from django_dbqueue.beanstalk.connection import Connection
+from django_dbqueue.beanstalk.credentials import CredentialFiles, Credentials
 from django_dbqueue.beanstalk.inbox import News
+from django_dbqueue.beanstalk.listening import TCPAddress
 from django_dbqueue.beanstalk.server import Limits, Server
+from tests.kit.certificates import client_context
 
 pytestmark = pytest.mark.any_database
+ANSWER = b"x" * 4_000_000
+AT_ONCE, PAUSE = 64 * 1024, 0.025  # bytes that a slow client reads, and seconds between two reads
 
 
 class Transport(asyncio.Transport):
@@ -32,6 +39,9 @@ class Transport(asyncio.Transport):
 
     def abort(self):
         self._is_closing = self.is_aborted = True
+
+    def get_write_buffer_size(self):
+        return len(self.written)
 
     def is_closing(self):
         return self._is_closing
@@ -133,3 +143,106 @@ def test_a_drained_server_refuses_many_puts_at_once():
         assert news(server) == [News.CONNECTED]
 
     at_work(put)
+
+
+class Answering:
+    """A server whose clients are each told ``ANSWER`` for what they say."""
+
+    def __init__(self, context=None):
+        self.context = context
+
+    async def __aenter__(self):
+        self.server, address = Server("default", 65535, Limits()), TCPAddress("127.0.0.1", 0)
+        self.made = []
+        make = self._make if self.context is None else Access(self.context).guard(self._make)
+        self.listener = await address.listen(make)
+        self.task = asyncio.create_task(self._answer())
+        return address.port
+
+    def _make(self, below=None):
+        self.made.append(Connection(self.server, below))
+        return self.made[-1]
+
+    async def _answer(self):
+        while True:
+            for one in self.made:
+                if one._asked:
+                    one.answered([ANSWER])
+            await asyncio.sleep(0.01)
+
+    async def __aexit__(self, *_):
+        self.task.cancel()
+        self.listener.close()
+        for one in self.made:
+            one.abort()
+        await asyncio.sleep(0.05)
+
+
+def read_slowly(port, context, most):
+    """The bytes that have come of two answers, and the connection."""
+    said = socket.socket()
+    said.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, AT_ONCE)
+    said.settimeout(30)
+    said.connect(("127.0.0.1", port))
+    if context is not None:
+        said = context.wrap_socket(said, server_hostname="127.0.0.1")
+    said.sendall(b"reserve\r\nreserve\r\n")
+    size = 0
+    while size < most and (data := said.recv(AT_ONCE)):
+        size += len(data)
+        time.sleep(PAUSE * len(data) / AT_ONCE)
+    return size, said
+
+
+@pytest.fixture(params=["TCP", "TLS"])
+def contexts(request):
+    """Of the server, and of its client."""
+    if request.param == "TCP":
+        return None, None
+    server, ca = (request.getfixturevalue(name) for name in ("server_certificate", "ca"))
+    files = CredentialFiles(certificate=server.path, key=server.key)
+    return Credentials(files), client_context(ca)
+
+
+def test_who_reads_slowly_is_not_silent(contexts, monkeypatch):
+    monkeypatch.setattr(connections, "PATIENCE_SECONDS", 0.8)
+
+    async def read():
+        async with Answering(contexts[0]) as port:
+            whole = 2 * len(ANSWER)
+            size, said = await asyncio.to_thread(read_slowly, port, contexts[1], whole)
+            said.close()
+            assert size == whole
+
+    asyncio.run(asyncio.wait_for(read(), 60))
+
+
+def test_who_has_read_slowly_and_reads_no_more_is_closed(contexts, monkeypatch):
+    monkeypatch.setattr(connections, "PATIENCE_SECONDS", 0.8)
+    answering = Answering(contexts[0])
+
+    async def read():
+        async with answering as port:
+            _, said = await asyncio.to_thread(read_slowly, port, contexts[1], len(ANSWER) // 2)
+            while answering.server.connections:
+                await asyncio.sleep(0.01)
+            said.close()
+
+    asyncio.run(asyncio.wait_for(read(), 30))
+
+
+def test_a_connection_that_is_closed_twice_over_tls_still_ends(server_certificate, ca, monkeypatch):
+    monkeypatch.setattr(connections, "CLOSING_SECONDS", 0.2)
+    files = CredentialFiles(certificate=server_certificate.path, key=server_certificate.key)
+    answering = Answering(Credentials(files))
+
+    async def close():
+        async with answering as port:
+            _, said = await asyncio.to_thread(read_slowly, port, client_context(ca), 1)
+            answering.made[0].close()
+            answering.made[0].close()
+            while answering.server.connections:
+                await asyncio.sleep(0.01)
+            said.close()
+
+    asyncio.run(asyncio.wait_for(close(), 30))
