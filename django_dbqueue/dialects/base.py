@@ -9,8 +9,9 @@ from weakref import ref
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.backends.utils import CursorWrapper
-from django.db.utils import Error, InterfaceError
+from django.db.utils import Error
 
+from .connects import kind_by_connection
 from .types import Claim, ConnectionRoom, ErrorKind, Inserted, Row, RowsLocked, Statement
 
 SILENCE_SECONDS = 10  # in a transaction of a claim, which takes milliseconds
@@ -257,11 +258,9 @@ class Dialect:
 
     def error_kind(self, error: Error) -> ErrorKind | None:
         """What to do about a database error; None = it is the statement's own fault."""
-        if isinstance(error, InterfaceError):
-            return ErrorKind.LOST
         if isinstance(error, RowsLocked):
             return ErrorKind.AGAIN
-        return self.kind_of_code(error)
+        return self.kind_of_code(error) or kind_by_connection(error)
 
     def kind_of_code(self, error: Error) -> ErrorKind | None:
         raise NotImplementedError

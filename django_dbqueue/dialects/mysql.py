@@ -48,6 +48,18 @@ ERROR_KINDS = {
     1161: ErrorKind.LOST,  # time-out while writing
     1180: ErrorKind.LOST,  # at a commit: a Galera node that has just left its cluster
     3032: ErrorKind.LOST,  # offline mode, MySQL
+    # A proxy answers a statement with what a connect of its own has met with.
+    1044: ErrorKind.LOST,  # the account may not use the database
+    1045: ErrorKind.LOST,  # access denied
+    1049: ErrorKind.LOST,  # no such database: one that is restored
+    1129: ErrorKind.LOST,  # the host is blocked after many connects that failed
+    1130: ErrorKind.LOST,  # the host is not let in
+    1862: ErrorKind.LOST,  # the password has expired
+    3118: ErrorKind.LOST,  # the account is locked, MySQL
+    4151: ErrorKind.LOST,  # the account is locked, MariaDB
+    9001: ErrorKind.LOST,  # ProxySQL reaches no server in time
+    9002: ErrorKind.LOST,  # ProxySQL reaches no server
+    9004: ErrorKind.LOST,  # ProxySQL takes the server for gone
     1290: ErrorKind.READ_ONLY,
     1836: ErrorKind.READ_ONLY,
     1792: ErrorKind.READ_ONLY,  # transaction_read_only

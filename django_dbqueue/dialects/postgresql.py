@@ -36,6 +36,11 @@ ERROR_KINDS = {
     "25006": ErrorKind.READ_ONLY,
     "53100": ErrorKind.FULL,
     "53300": ErrorKind.LOST,  # too many connections
+    "57P04": ErrorKind.LOST,  # the database was dropped
+    # A pooler answers a statement with what a connect of its own has met with.
+    "28000": ErrorKind.LOST,  # the role may not log in
+    "28P01": ErrorKind.LOST,  # wrong password
+    "3D000": ErrorKind.LOST,  # no such database: one that is restored
 }
 
 

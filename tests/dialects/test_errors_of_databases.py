@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from django.db import DatabaseError, connection, connections
+from django.db.backends.sqlite3.base import DatabaseWrapper
 from django.db.utils import InternalError, OperationalError
 
 from django_dbqueue.dialects import ErrorKind, dialect_of
@@ -19,14 +20,20 @@ RAISE = {
 CODES: dict[str, dict[ErrorKind, list[Any]]] = {
     "mysql": {
         ErrorKind.AGAIN: [1213, 1205, 1020, 1317, 1969, 3024, 3101],
-        ErrorKind.LOST: [1053, 1927, 4031, 1040, 1203, 1226, 1047, 1159, 1161, 1180, 3032],
+        ErrorKind.LOST: [
+            *[1053, 1927, 4031, 1040, 1203, 1226, 1047, 1159, 1161, 1180, 3032],
+            *[1044, 1045, 1049, 1129, 1130, 1862, 3118, 4151, 9001, 9002, 9004],
+        ],
         ErrorKind.READ_ONLY: [1290, 1836, 1792, 3100],
         ErrorKind.FULL: [1114, 1021],
         None: [1062, 1064, 1146, 1406],
     },
     "postgresql": {
         ErrorKind.AGAIN: ["40001", "40P01", "55P03", "57014"],
-        ErrorKind.LOST: ["57P01", "57P02", "57P03", "57P05", "25P03", "25P04", "53300", "08006"],
+        ErrorKind.LOST: [
+            *["57P01", "57P02", "57P03", "57P05", "25P03", "25P04", "53300", "08006"],
+            *["57P04", "28000", "28P01", "3D000"],
+        ],
         ErrorKind.READ_ONLY: ["25006"],
         ErrorKind.FULL: ["53100"],
         None: ["23505", "42601", "42P01", "22001"],
@@ -82,6 +89,14 @@ def test_a_file_that_cannot_be_opened_is_waited_for(tmp_path):
     with pytest.raises(OperationalError) as caught:
         own.ensure_connection()
     assert dialect_of(own).error_kind(caught.value) is ErrorKind.LOST
+
+
+def test_a_connect_that_fails_is_no_statement_s_fault_whichever_database_it_was_to(tmp_path):
+    """A finisher connects to all of its databases, and asks the one of its first outcome."""
+    file = DatabaseWrapper({**connection.settings_dict, "NAME": tmp_path, "OPTIONS": {}})
+    with pytest.raises(OperationalError) as caught:
+        file.ensure_connection()
+    assert dialect_of(connections["default"]).error_kind(caught.value) is ErrorKind.LOST
 
 
 @pytest.mark.skipif(connection.vendor != "sqlite", reason="only SQLite locks the whole database")

@@ -3,11 +3,11 @@
 import logging
 import weakref
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from types import SimpleNamespace
 
 import pytest
-from django.db import connection
+from django.db import connection, connections
 from django.db.models import QuerySet
 
 from django_dbqueue.states import Status
@@ -135,6 +135,31 @@ def test_an_outcome_that_is_refused_for_ever_holds_up_no_other(finisher, caplog)
     assert "its outcome cannot be written, so it runs again" in said.getMessage()
 
 
+@contextmanager
+def shut_out():
+    """The database lets nobody in: it is not there, while it is restored."""
+    own = connections["default"]
+    before = own.settings_dict
+    own.close()
+    name = "/missing/file" if own.vendor == "sqlite" else "missing"
+    own.settings_dict = {**before, "NAME": name}
+    try:
+        yield
+    finally:
+        own.settings_dict = before
+
+
+def test_outcomes_are_kept_for_as_long_as_the_database_lets_nobody_in(finisher):
+    one = outcome()
+    finisher.put(one)
+    with shut_out():
+        for _ in range(GIVEN_UP_BY):
+            finisher.flush()
+        assert finisher.pending == 1
+    finisher.flush()
+    assert is_done(one)
+
+
 @locks_rows
 def test_a_locked_row_keeps_no_other_outcome_waiting(finisher, clock):
     locked, other = outcome(), outcome()
@@ -209,6 +234,16 @@ def test_nor_where_each_outcome_is_written_at_once(finisher):
     with refused(Mailed, "NEW.status = 2"):
         finisher.write_now(one)
     assert len(finisher._nap.pauses) == KEPT_FOR
+    assert is_done(one)
+
+
+def test_nor_is_an_outcome_that_is_written_at_once_given_up_while_nobody_is_let_in(finisher):
+    one, door = outcome(model=Mailed), ExitStack()
+    finisher._nap = Nap(lambda pauses: door.close() if pauses == GIVEN_UP_BY else None)
+    with door:
+        door.enter_context(shut_out())
+        finisher.write_now(one)
+    assert len(finisher._nap.pauses) == GIVEN_UP_BY
     assert is_done(one)
 
 

@@ -37,6 +37,11 @@ CONNECTIONS = {
     "mysql": ["SET GLOBAL max_connections = {}"],
     "postgresql": ["ALTER ROLE worker CONNECTION LIMIT {}"],
 }
+LOGIN = {
+    "mysql": ["ALTER USER worker@localhost ACCOUNT {}LOCK"],
+    "postgresql": ["ALTER ROLE worker {}LOGIN"],
+}
+LET_NOBODY_IN = {"mysql": ("", "UN"), "postgresql": ("NO", "")}
 ME = {"mysql": "SELECT CONNECTION_ID()", "postgresql": "SELECT pg_backend_pid()"}
 USUAL_CONNECTIONS = 300
 FEW_CONNECTIONS = 10  # MariaDB knows no fewer
@@ -114,6 +119,15 @@ def test_a_server_that_forgets_idle_connections_costs_no_attempt(private, log):
 def test_no_job_runs_twice_when_the_server_took_no_writes(private, log, full):
     with scene(private, log, full) as made, set_to(private, READ_ONLY, 1, 0):
         time.sleep(made.seconds / 2)
+
+
+@pytest.mark.proof
+def test_no_job_runs_twice_when_the_server_let_nobody_in(private, log, full):
+    """Its outcome is kept for longer than an error that no reason is known for."""
+    given = LET_NOBODY_IN[connection.vendor]
+    with scene(private, log, full) as made, set_to(private, LOGIN, *given):
+        kill(private, *private.clients())
+        time.sleep(made.seconds + 3)
 
 
 def test_an_idle_worker_leaves_a_server_that_takes_no_writes_before_its_time_to_stop(private):
