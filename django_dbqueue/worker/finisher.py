@@ -5,6 +5,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
+from contextlib import nullcontext
 from functools import partial
 
 from django.db.utils import Error
@@ -15,7 +16,7 @@ from ..lifecycle.execute import try_once, unlocked_keys
 from ..lifecycle.table import Table
 from .background import WRITERS, write_due
 from .buffer import Outcome
-from .session import STATEMENT_WATCHDOG, ReconnectBackoff, Session
+from .session import STATEMENT_WATCHDOG, ReconnectBackoff, Session, brief_locks
 from .write_outcomes import write_next
 
 logger = logging.getLogger("django_dbqueue")
@@ -217,7 +218,10 @@ class Finisher:
         backoff = ReconnectBackoff("recording an outcome")
         connection = outcome.table.on_this_thread().connection
         while True:
-            with capture() as write, STATEMENT_WATCHDOG.watches(connection):
+            # The first try costs every job time. Where it was given up, its session may wait on for
+            # a lock: no further one is to join it there.
+            locks = brief_locks(connection) if backoff.failures else nullcontext()
+            with capture() as write, STATEMENT_WATCHDOG.watches(connection), locks:
                 write_next([outcome])
             if write.error is None:
                 return

@@ -29,7 +29,7 @@ from .connections import (
 from .exactly_once import WorkerExactlyOnceRun, is_apart
 from .finisher import Finisher
 from .own_end import tell_of_own_end
-from .session import STATEMENT_WATCHDOG
+from .session import STATEMENT_WATCHDOG, brief_locks
 from .shared_memory import SEPARATOR, SharedMemory
 
 logger = logging.getLogger("django_dbqueue")
@@ -107,7 +107,7 @@ class Taker(threading.Thread):
         keys = [job.claim_key for job in item.jobs]
         try:
             table = item.table.on_this_thread()
-            with STATEMENT_WATCHDOG.watches(table.connection):
+            with STATEMENT_WATCHDOG.watches(table.connection), brief_locks(table.connection):
                 touched = holder.touch(table, item.owner, keys, allowance=KILL_WITHIN)
         except Error as error:
             logger.warning("not started, since its claim could not be renewed: %s", error)

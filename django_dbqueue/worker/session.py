@@ -203,6 +203,22 @@ def connect_impatiently(connection: BaseDatabaseWrapper) -> None:
         connection.settings_dict = {**settings, "OPTIONS": options}
 
 
+@contextmanager
+def brief_locks(connection: BaseDatabaseWrapper) -> Iterator[None]:
+    """Meanwhile statements of ours on a connection of the project's give up a lock within 2 s. Then
+    it is closed, since its session is not as the project's code expects it."""
+    dialect = dialect_of(connection)
+    if dialect.one_writer or hasattr(connection, LENT):
+        yield
+        return
+    try:
+        with connection.cursor() as cursor:
+            dialect.begin_own_session(cursor)
+        yield
+    finally:
+        connection.close()
+
+
 class ReconnectBackoff:
     """Pauses that grow from 0.1 s while a database stays away; logs the first failure, and others
     for new reasons: a lost connection may be followed by what keeps another from being opened.

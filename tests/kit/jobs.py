@@ -100,6 +100,22 @@ def row_locked(job: Job) -> Iterator[None]:
             cursor.execute("ROLLBACK")
 
 
+WAITING = {
+    "postgresql": (
+        "SELECT COUNT(*) FROM pg_stat_activity "
+        "WHERE wait_event_type = 'Lock' AND datname = current_database()"
+    ),
+    "mysql": "SELECT COUNT(*) FROM information_schema.innodb_trx WHERE trx_state = 'LOCK WAIT'",
+}
+
+
+def waiting_for_locks() -> int:
+    """How many sessions of a server wait for a row that somebody has locked."""
+    with connection.cursor() as cursor:
+        cursor.execute(WAITING[connection.vendor])
+        return int(cursor.fetchone()[0])
+
+
 def forget_tables() -> None:
     """What was worked out of the models and the settings is worked out anew."""
     vars(connections["default"]).pop("dbqueue_tables", None)

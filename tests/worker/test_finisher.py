@@ -9,14 +9,16 @@ from types import SimpleNamespace
 import pytest
 from django.db import connection, connections
 from django.db.models import QuerySet
+from django.test.utils import CaptureQueriesContext
 
 from django_dbqueue.states import Status
 from django_dbqueue.worker import finisher as module
 from django_dbqueue.worker.buffer import Outcome
 from django_dbqueue.worker.finisher import Finisher
-from django_dbqueue.worker.session import Session
-from tests.kit.jobs import claimed, fresh, row_locked, steal, table
+from django_dbqueue.worker.session import STATEMENT_WATCHDOG, Session
+from tests.kit.jobs import claimed, fresh, row_locked, start, steal, table, waiting_for_locks
 from tests.kit.refusals import allow, refused
+from tests.kit.waiting import wait_until
 from tests.queueapp.models import Mailed, Note
 
 pytestmark = pytest.mark.usefixtures("db_rows")
@@ -27,6 +29,10 @@ locks_rows = pytest.mark.skipif(
 BATCH = 3
 KEPT_FOR = 5  # refusals at least, before an outcome is given up
 GIVEN_UP_BY = 20  # refusals
+PATIENCE = {
+    "postgresql": "SHOW lock_timeout",
+    "mysql": "SELECT @@innodb_lock_wait_timeout, @@lock_wait_timeout",
+}
 
 
 @pytest.fixture
@@ -245,6 +251,37 @@ def test_nor_is_an_outcome_that_is_written_at_once_given_up_while_nobody_is_let_
         finisher.write_now(one)
     assert len(finisher._nap.pauses) == GIVEN_UP_BY
     assert is_done(one)
+
+
+@locks_rows
+def test_an_outcome_that_is_written_at_once_heaps_up_no_sessions_that_wait_for_its_row(finisher):
+    """The server does not see that the first try was given up."""
+    one, before = outcome(model=Mailed), patience()
+    finisher._nap = Nap()
+    with row_locked(one.job):
+        writing = start(lambda: [finisher.write_now(one), patience()])
+        wait_until(waiting_for_locks, every=0.2)  # asked more often, MariaDB does not look again
+        STATEMENT_WATCHDOG.end_waits(0)
+        wait_until(lambda: len(finisher._nap.pauses) >= 3, seconds=30)
+        assert waiting_for_locks() <= 2
+    assert writing.result() == [None, before]
+    assert is_done(one)
+
+
+@locks_rows
+def test_an_outcome_that_is_written_at_once_is_one_statement(finisher):
+    one = outcome(model=Mailed)
+    with CaptureQueriesContext(connections["default"]) as queries:
+        finisher.write_now(one)
+    assert len(queries) == 1
+    assert is_done(one)
+
+
+def patience():
+    """What this thread's connection would wait for a lock."""
+    with connections["default"].cursor() as cursor:
+        cursor.execute(PATIENCE[connection.vendor])
+        return cursor.fetchone()
 
 
 def test_a_runner_is_not_held_for_ever_by_an_outcome_that_is_refused(finisher):

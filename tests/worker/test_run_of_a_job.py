@@ -10,7 +10,7 @@ from django_dbqueue.models import Minute
 from django_dbqueue.states import Status
 from django_dbqueue.testing import InlineWorker
 from tests.kit.inline_worker import logged
-from tests.kit.jobs import fresh, steal
+from tests.kit.jobs import fresh, row_locked, start, steal, waiting_for_locks
 from tests.queueapp.models import Batch, Note
 
 pytestmark = pytest.mark.usefixtures("db_rows")
@@ -63,6 +63,18 @@ def test_what_another_may_have_by_now_is_touched_and_started(worker, by_gap):
     worker.take(item)
     worker.record()
     assert fresh(job).status == Status.DONE
+
+
+@pytest.mark.skipif(connection.vendor == "sqlite", reason="its locks are the whole database's")
+def test_what_waits_for_somebody_s_lock_is_not_started_and_holds_its_thread_for_seconds(worker):
+    job = Note.objects.create()
+    item = next_item(worker)
+    make_late(item, by_gap=True)
+    with row_locked(job):
+        start(lambda: worker.consumer.runners[0].take(item)).result(15)
+        assert not waiting_for_locks()
+    assert list(worker.consumer.buffer.unstarted) == [item]
+    assert worker.shared.jobs == 0
 
 
 def make_late(item, by_gap):
