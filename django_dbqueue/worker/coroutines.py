@@ -29,7 +29,7 @@ from .shared_memory import CoroutineSlot, SharedMemory
 
 logger = logging.getLogger("django_dbqueue")
 
-THREADS_MAX = 32  # for what coroutines have done in threads, next to the one of Django's queries
+THREADS_MAX = 32  # for what coroutines have done in threads, next to that of Django's queries
 
 
 class CoroutineRunner(Taker):
@@ -58,6 +58,7 @@ class CoroutineRunner(Taker):
         self._thread: int
         self._last: asyncio.Event
         self._none_left: asyncio.Event
+        self._outcomes: JobThreads
 
     def in_hand(self) -> list[Item]:
         return [*super().in_hand(), *[run.item for run in list(self.runs.values())]]
@@ -139,6 +140,8 @@ class CoroutineRunner(Taker):
             JobThreads(THREADS_MAX, "coroutine-calls", keeps_connections=False)
         )
         queries = JobThreads(1, "coroutine-queries")
+        # Of those that are written at once: one that waits for a lock is to keep no query waiting.
+        self._outcomes = JobThreads(1, "coroutine-outcomes")
         async with ThreadSensitiveContext() as sensitive:
             SyncToAsync.context_to_thread_executor[sensitive] = queries
             self._context = copy_context()
@@ -147,6 +150,7 @@ class CoroutineRunner(Taker):
             if self.runs:
                 await self._none_left.wait()
             queries.close()
+            self._outcomes.close()
 
     def _cancel_all(self) -> None:
         if self.runs:
@@ -199,10 +203,17 @@ class CoroutineRunner(Taker):
         if not job.holds_claim():
             await sync_to_async(tell_of_own_end)(table, job, outcome.seconds)
         elif table.policy.finish == "each":
-            await sync_to_async(self.finisher.write_now)(outcome)
+            await self._write_now(outcome)
         else:
             self.finisher.put(outcome)
         self._forget(run)
+
+    async def _write_now(self, outcome: Outcome) -> None:
+        """Between its tries those of others are written."""
+        loop, tries = asyncio.get_running_loop(), self.finisher.tries_to_write(outcome)
+        another = partial(copy_context().run, next, tries, None)
+        while (pause := await loop.run_in_executor(self._outcomes, another)) is not None:
+            await asyncio.sleep(pause)
 
     def _forget(self, run: CoroutineRun) -> None:
         # In this order: what is under way and in nobody's hand is between two.

@@ -4,7 +4,7 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from functools import partial
 
@@ -215,6 +215,11 @@ class Finisher:
 
     def write_now(self, outcome: Outcome) -> None:
         """Write one outcome on the calling thread's own connection, however long it takes."""
+        for pause in self.tries_to_write(outcome):
+            self._nap.wait(pause)
+
+    def tries_to_write(self, outcome: Outcome) -> Iterator[float]:
+        """The same, try by try: the seconds to wait before each further one."""
         backoff = ReconnectBackoff("recording an outcome")
         connection = outcome.table.on_this_thread().connection
         while True:
@@ -230,7 +235,7 @@ class Finisher:
             pause = backoff.failed(write.error)
             if hopeless:
                 return
-            self._nap.wait(pause)
+            yield pause
 
     def _failed(self, error: Exception) -> float:
         if self._to_write and self._is_hopeless(self._to_write[0], error, self.backoff):

@@ -21,7 +21,8 @@ from .run_times import MeanRunTimes
 LOOK_SECONDS = 0.5  # between two looks, of which there are three in a cooldown at least
 SHOWN_MAX = 10  # decisions in the worker's row
 OWN_CONNECTIONS = 2  # of a child, for its claims and for its outcomes
-LOOP_CONNECTIONS = 2  # of an event loop: one hands jobs to it, one is for what they call
+# Of an event loop: one hands jobs to it, one is for what they call, one for outcomes of their own.
+LOOP_CONNECTIONS = 3
 
 
 def connections_of_child(options: Options) -> int:

@@ -177,7 +177,7 @@ class Fetched(Logged):
 
 
 class FetchedEach(Job):
-    """Commits every outcome at once, with a result."""
+    """Commits every outcome at once, with a result; waits at a gate where ``text`` is its path."""
 
     text = models.TextField(blank=True)
     answer = models.JSONField(null=True)
@@ -192,4 +192,6 @@ class FetchedEach(Job):
 
     async def run(self) -> None:  # type: ignore[override]
         await asyncio.sleep(0)
+        while self.text.endswith(".gate") and not Path(self.text).exists():
+            await asyncio.sleep(0.02)
         self.answer = object() if self.text == "unfit" else {"text": self.text}

@@ -9,6 +9,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from django.db import connection
 from django.utils import timezone
 
 from django_dbqueue.lifecycle.table import table_of
@@ -18,7 +19,7 @@ from django_dbqueue.worker.buffer import Item
 from django_dbqueue.worker.coroutine_run import CoroutineRun
 from django_dbqueue.worker.event_loop import JobLoop
 from django_dbqueue.worker.shared_memory import SharedMemory
-from tests.kit.jobs import claimed, fresh
+from tests.kit.jobs import claimed, fresh, row_locked, waiting_for_locks
 from tests.kit.processes import QUICK, skip_where_coverage_is_measured, worker
 from tests.kit.run_log import count, runs
 from tests.kit.waiting import wait_until
@@ -168,6 +169,22 @@ def test_one_whose_code_cannot_be_called_fails():
 )
 def test_one_whose_end_asks_a_database_does_not_keep_the_loop_waiting(policy, at_once):
     assert run_of(claimed(Fetched), **policy).ends_at_once(None) == at_once
+
+
+@pytest.mark.skipif(connection.vendor == "sqlite", reason="its locks are the whole database's")
+def test_the_lock_of_one_s_row_keeps_no_query_and_no_outcome_of_others_waiting(database_url, log):
+    locked = FetchedEach.objects.create(text=f"{log}.gate")
+    served = "queueapp.Fetched", "queueapp.FetchedEach"
+    with worker(database_url, *served, "--coroutines", "5"):
+        wait_until(lambda: fresh(locked).status == Status.CLAIMED)
+        with row_locked(locked):
+            open_gate(log)
+            wait_until(waiting_for_locks, every=0.2)
+            asking, other = fetched(log, action="orm"), FetchedEach.objects.create()
+            wait_until(lambda: all_done(asking), seconds=5)
+            wait_until(lambda: fresh(other).status == Status.DONE, seconds=30)
+        wait_until(lambda: fresh(locked).status == Status.DONE)
+    assert fresh(locked).attempts == 1
 
 
 def test_the_copy_of_one_that_forks_ends_with_it(database_url, log):
