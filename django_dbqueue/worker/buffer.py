@@ -20,6 +20,7 @@ from .turns import Turn
 START_WITHIN = 10.0  # seconds from the claim; later, a job is touched before it starts
 KILL_WITHIN = 10.0  # seconds for a job over its time to run to be stopped
 ALLOWANCE = START_WITHIN + KILL_WITHIN
+NO_EPOCH = -1  # that a worker is never in
 AHEAD_BYTES_MAX = 16 * 2**20  # fetched ahead, as the rows hold them
 
 
@@ -39,6 +40,13 @@ class Item:
     @property
     def queue_name(self) -> QueueName:
         return QueueName(*self.table.place, self.jobs[0].queue)
+
+    def give_back(self) -> None:
+        """Should the answer to that be lost, and it stay in hand, it is touched before it starts:
+        others may have it."""
+        self.epoch = NO_EPOCH
+        if self.turn is not None:
+            self.turn.is_void = True
 
 
 def items_of(

@@ -291,8 +291,7 @@ class Claimer:
     def release(self, items: list[Item], delay: float = 0) -> int:
         """Give back what came with one claim; how many jobs."""
         for item in items:
-            if item.turn is not None:
-                item.turn.is_void = True
+            item.give_back()
         keys = [job.claim_key for item in items for job in item.jobs]
         table = items[0].table.on_this_thread()
         given = self.reconciler.release(table, items[0].owner, keys, delay)

@@ -11,6 +11,7 @@ from django_dbqueue.states import Status
 from django_dbqueue.testing import InlineWorker
 from django_dbqueue.worker import reconcile
 from tests.kit.jobs import fresh, overwrite
+from tests.kit.processes import lines
 from tests.kit.waiting import wait_until
 from tests.queueapp.models import Note
 
@@ -85,6 +86,48 @@ def test_what_was_given_back_may_be_claimed_again_within_max_jobs(start):
     run(worker)
     assert turn(worker) == 0
     assert sorted(fresh(job).status for job in jobs) == [Status.READY, Status.DONE, Status.DONE]
+
+
+def test_what_was_given_back_is_not_started_where_the_answer_was_lost_and_another_has_it(
+    start, log
+):
+    [job] = make(1, log=log)
+    worker = start()
+    turn(worker)
+    worker.shared.paused = True
+    with connection.execute_wrapper(lose_the_answer_of_a_give_back):
+        assert turn(worker) == 0
+    worker.shared.paused = False
+    [theirs] = Note.objects.claim()
+    run(worker)
+    assert not lines(log)
+    assert fresh(job).owner == theirs.owner
+
+
+def lose_the_answer_of_a_give_back(execute, sql, params, many, context):
+    found = execute(sql, params, many, context)
+    if "UPDATE" in sql and "attempts - 1" in sql:
+        raise InterfaceError("the line is dead")
+    return found
+
+
+def test_what_it_could_not_give_back_is_started_after_all(start, log):
+    [job] = make(1, log=log)
+    worker = start()
+    turn(worker)
+    worker.shared.paused = True
+    with connection.execute_wrapper(refuse_a_give_back):
+        assert turn(worker) == 1
+    worker.shared.paused = False
+    run(worker)
+    assert len(lines(log)) == 1
+    assert fresh(job).status == Status.DONE
+
+
+def refuse_a_give_back(execute, sql, params, many, context):
+    if "UPDATE" in sql and "attempts - 1" in sql:
+        raise InterfaceError("the line is dead")
+    return execute(sql, params, many, context)
 
 
 def test_what_a_claim_took_whose_answer_was_lost_is_given_back(start):
