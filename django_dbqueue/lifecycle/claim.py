@@ -20,6 +20,7 @@ from .errors import appended, entry
 from .execute import changed, exact_rows, retry, rows
 from .failures import RECORDED, failure_of
 from .keys import HAS_KEY
+from .reap import give_back
 from .table import Table
 
 logger = logging.getLogger("django_dbqueue")
@@ -204,14 +205,26 @@ def read_back(table: Table, queue: str, owner: str, keys: Iterable[Any]) -> list
 
 
 def _one_by_one(table: Table, owner: str, keys: Iterable[Any], columns: str = "") -> Iterator[Row]:
-    sql = f"SELECT {columns or table.columns} FROM {table.by_key} "
-    sql += f"WHERE {table.pk} = %s AND owner = %s"
+    select = f"SELECT {columns or table.columns} FROM {table.by_key}"
+    sql = f"{select} WHERE {table.pk} = %s AND owner = %s"
     for key in keys:
         try:
             yield from exact_rows(table.connection, sql, [key, owner])
         except UNREADABLE as error:
             _raise_trouble(table, error)
+            _check_columns(table, owner, select)
             _bury_unread(table, owner, key, error)
+
+
+def _check_columns(table: Table, owner: str, select: str) -> None:
+    """Raise where no row can be read, as after a migration that took a column away. What is
+    claimed already is given back: nothing is wrong with it."""
+    try:
+        exact_rows(table.connection, f"{select} WHERE 1 = 0", [])
+    except Error as error:
+        _raise_trouble(table, error)
+        give_back(table, owner)
+        raise
 
 
 def _raise_trouble(table: Table, error: Exception) -> None:

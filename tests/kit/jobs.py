@@ -87,6 +87,21 @@ def table_gone(model: Any) -> Iterator[None]:
 
 
 @contextmanager
+def column_gone(model: Any, column: str) -> Iterator[None]:
+    """A migration has renamed it."""
+    quote = connection.ops.quote_name
+    rename = f"ALTER TABLE {quote(model._meta.db_table)} RENAME COLUMN {{}} TO {{}}"
+    names = quote(column), quote(f"{column}_away")
+    with connection.cursor() as cursor:
+        cursor.execute(rename.format(*names))
+    try:
+        yield
+    finally:
+        with connection.cursor() as cursor:
+            cursor.execute(rename.format(*reversed(names)))
+
+
+@contextmanager
 def row_locked(job: Job) -> Iterator[None]:
     """A transaction of somebody's holds the row; on SQLite that is the whole database."""
     with closing(other_connection()) as other, other.cursor() as cursor:

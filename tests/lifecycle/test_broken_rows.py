@@ -3,18 +3,19 @@
 from contextlib import suppress
 
 import pytest
-from django.db import IntegrityError, connection
+from django.db import Error, IntegrityError, connection
 from django.db.models import QuerySet
 from django.utils import timezone
 
 from django_dbqueue.lifecycle import claim as claiming
-from django_dbqueue.lifecycle.claim import claim
+from django_dbqueue.lifecycle.claim import claim, claim_of_several
 from django_dbqueue.lifecycle.execute import rows
+from django_dbqueue.lifecycle.suspects import take_over
 from django_dbqueue.mail.models import Email
 from django_dbqueue.states import Status
 from tests.kit.broken_rows import edit, refused
 from tests.kit.inline_worker import work_off
-from tests.kit.jobs import fresh, overwrite, start, table
+from tests.kit.jobs import column_gone, fresh, overwrite, start, table
 from tests.kit.processes import worker
 from tests.kit.waiting import wait_until
 from tests.queueapp.models import Batch, Fleeting, Mailed, Note, Sealed, SealedBatch, Shared
@@ -101,6 +102,47 @@ def test_an_error_of_the_statement_is_no_fault_of_a_row(monkeypatch):
         claim(table(Sealed), "default", 1, "w.1")
     vars(connection).pop("dbqueue_tables", None)
     assert Sealed.objects.ready().count() == 1
+
+
+def of_one_queue(table):
+    return claim(table, "default", 2, "w.1")
+
+
+def of_several_queues(table):
+    return claim_of_several(table, ["default", "other"], 2, "w.1")
+
+
+@pytest.mark.skipif(
+    connection.vendor == "sqlite", reason="it takes the quoted name of no column for a text"
+)
+@pytest.mark.parametrize(
+    ("model", "column", "claim_some"),
+    [
+        (Sealed, "plain", of_one_queue),
+        (Sealed, "plain", of_several_queues),
+        (Shared, "seconds", of_one_queue),
+    ],
+)
+def test_jobs_of_a_table_that_lost_a_column_stay_ready_and_uncharged(model, column, claim_some):
+    keys = {"tenant": "a"} if model is Shared else {}
+    jobs = [model.objects.create(**keys), model.objects.create(queue="other", **keys)]
+    with column_gone(model, column), pytest.raises(Error, match=column):
+        claim_some(table(model))
+    assert [(fresh(job).status, fresh(job).attempts) for job in jobs] == [(Status.READY, 0)] * 2
+    assert not any(fresh(job).errors for job in jobs)
+    assert claim_some(table(model))
+
+
+@pytest.mark.skipif(
+    connection.vendor == "sqlite", reason="it takes the quoted name of no column for a text"
+)
+def test_a_suspect_of_a_table_that_lost_a_column_is_given_back():
+    job = Sealed.objects.create()
+    overwrite(job, crashes=1)
+    claim(table(Sealed), "default", 1, "w.1-1")
+    with column_gone(Sealed, "plain"), pytest.raises(Error, match="plain"):
+        take_over(table(Sealed), "w", "w.s2-1", 5, alone=False, allowance=0)
+    assert (fresh(job).status, fresh(job).attempts, fresh(job).crashes) == (Status.READY, 0, 1)
 
 
 def test_a_row_that_no_statement_can_write_is_passed_over(database_url):
