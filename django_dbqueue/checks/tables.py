@@ -40,7 +40,7 @@ OURS = {
     and (inspect.isfunction(value) or isinstance(value, classmethod | property))
 } | {
     *("claim_owner", "has_expired", "restart_clock", "in_exactly_once_run", "ends_at_commit"),
-    "own_end",
+    *("own_end", "claim_policy"),
 }
 RESERVED = OURS - FREE
 

@@ -175,6 +175,8 @@ class Table:
                 raise TypeError(f"{self.attributes[position]} is not a number, but {odd}")
         known = {"queue": queue, "status": Status.CLAIMED, "owner": owner, "claim_owner": owner}
         model, names, alias = self.model, self.attributes, self.connection.alias
+        if self.policy is not policy_of(model):  # type: ignore[arg-type]
+            known["claim_policy"] = self.policy
         # Receivers may be connected at any time.
         is_heard = pre_init.has_listeners(model) or post_init.has_listeners(model)
         # A dict that has all keys already is copied in half the time that it takes to make one.

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -30,7 +31,7 @@ NOT_SAVED = LIFECYCLE_COLUMNS | {"created_at"}
 # What is no expression; asking each value would take most of the time of enqueueing many jobs.
 PLAIN = {int, str, bool, float, bytes, list, dict, type(None)}
 # Of the worker that runs a job.
-UNSHARED = {"restart_clock", "rate_turn"}
+UNSHARED = {"restart_clock", "rate_turn", "claim_policy"}
 # What people may do in the admin, besides what Django knows: inspect is to see what a job holds.
 PERMISSIONS = (
     *("add", "change", "delete", "view"),
@@ -52,6 +53,8 @@ class Job(JobColumns):
     claim_key: Any = None
     # Its claim was ended in a transaction, which may have been rolled back since.
     ends_at_commit: bool = False
+    # By which it is judged, where its worker was told another one than its table has.
+    claim_policy: Policy | None = None
     own_end: OwnEnd | None = None  # of the claim, by its own code
     # Found past expires_at by the claim: not to be run.
     has_expired: bool = False
@@ -247,7 +250,8 @@ class Job(JobColumns):
         return {name: value for name, value in state.items() if name not in UNSHARED}
 
     def _table(self) -> Table:
-        return table_of(type(self), self._state.db or "default")
+        table = table_of(type(self), self._state.db or "default")
+        return replace(table, policy=self.claim_policy) if self.claim_policy else table
 
     def _owner(self) -> str:
         if not self.holds_claim() or self.claim_owner is None:

@@ -18,7 +18,7 @@ from ..dialects import ErrorKind
 from ..guard import NOTHING_DUE, guarded
 from ..lifecycle import reap
 from ..lifecycle.reap import Reaped
-from ..lifecycle.table import Table
+from ..lifecycle.table import Table, table_of
 from . import job_signals
 from .background import TABLE_WRITERS, WRITERS, write_due
 from .channel import AbandonedClaims, BeatNow, Channel, GivesBack, Missed, Recovered, SignOff
@@ -141,10 +141,11 @@ class DatabaseAgent:
         self.heartbeat = heartbeat
         self.channel = channel
         self.session, alias = heartbeat.session, heartbeat.alias
-        # All queue tables of the database: a dead worker may have served any of them.
-        here = [served for served in options.served if served.using == alias]
-        models = dict.fromkeys(one.model for one in [*here, *all_served(alias)])
-        tables = [options.table(model, alias) for model in models]
+        # All queue tables of the database: a dead worker may have served any of them. What this one
+        # was told is for those that it serves.
+        served = {one.model: options.table for one in options.served if one.using == alias}
+        table_by_model = {one.model: table_of for one in all_served(alias)} | served
+        tables = [table(model, alias) for model, table in table_by_model.items()]
         self.dispatcher = SignalDispatcher()
         self.recovery = Recovery(
             tables,

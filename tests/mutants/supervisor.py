@@ -31,9 +31,15 @@ MUTANTS = [
     ),
     (
         AGENT,
-        "for one in [*here, *all_served(alias)]",
-        "for one in here",
+        "{one.model: table_of for one in all_served(alias)} | served",
+        "served",
         "a worker reaps only the tables that it serves",
+    ),
+    (
+        AGENT,
+        "{one.model: table_of for one",
+        "{one.model: options.table for one",
+        "what a worker was told holds for tables that it does not serve",
     ),
     (
         AGENT,

@@ -1,14 +1,18 @@
 """What is around the run of a job: whether it may start, until when it may run, what it leaves."""
 
+import pickle
 from datetime import timedelta
 
 import pytest
 from django.db import connection, transaction
 from django.utils import timezone
 
+from django_dbqueue.lifecycle.claim import claim
 from django_dbqueue.models import Minute
 from django_dbqueue.states import Status
 from django_dbqueue.testing import InlineWorker
+from django_dbqueue.worker.options import Options
+from django_dbqueue.worker.served import parse_served
 from tests.kit.inline_worker import logged
 from tests.kit.jobs import fresh, row_locked, start, steal, waiting_for_locks
 from tests.queueapp.models import Batch, Note
@@ -131,6 +135,14 @@ def test_a_touch_gives_a_job_all_of_its_time_again(worker, on_run):
     assert deadlines[0] < deadlines[1]
 
 
+def test_a_touch_gives_a_job_the_time_that_its_worker_was_told():
+    Note.objects.create()
+    told = Options(served=parse_served(["queueapp.Note"]), timeout=5000)
+    [job] = claim(told.table(Note, "default"), "default", 1, "w.1")
+    job.touch()
+    assert (fresh(job).retry_at - timezone.now()).total_seconds() > 4900
+
+
 def test_a_job_that_has_ended_is_not_stopped_for_its_time(worker):
     Note.objects.create(action="fail")
     worker.run()
@@ -138,6 +150,30 @@ def test_a_job_that_has_ended_is_not_stopped_for_its_time(worker):
 
 
 # --- what it leaves -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("told", "state"), [("--tries=1", "buried"), ("--backoff=5000", "delayed"), ("", "delayed")]
+)
+def test_a_job_that_fails_by_its_own_code_is_judged_as_its_worker_was_told(on_run, told, state):
+    on_run(lambda job: job.fail("it does not work"))
+    job = Note.objects.create()
+    with InlineWorker("queueapp.Note", *filter(None, [told])) as worker:
+        worker.run()
+    failed = fresh(job)
+    assert failed.state == state
+    if state == "delayed":
+        left = (failed.retry_at - timezone.now()).total_seconds()
+        assert (left > 4000) == (told == "--backoff=5000")
+
+
+def test_a_copy_of_a_job_travels_without_what_its_worker_was_told():
+    Note.objects.create()
+    with InlineWorker("queueapp.Note", "--tries=1") as worker:
+        worker.beat()
+        [job] = next_item(worker).jobs
+        assert job.claim_policy.max_attempts == 1
+        assert pickle.loads(pickle.dumps(job)).claim_policy is None
 
 
 def test_no_job_begins_in_the_transaction_of_the_one_before(worker, on_run):

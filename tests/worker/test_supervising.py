@@ -66,6 +66,19 @@ def test_the_jobs_of_a_dead_worker_come_back_whichever_table_it_served():
     wait_until(lambda: agent.beat() and fresh(job).status == Status.READY)
 
 
+@pytest.mark.parametrize(("served", "is_buried"), [(Note, True), (Mailed, False)])
+def test_what_a_worker_is_told_holds_for_no_claim_of_a_table_that_it_does_not_serve(
+    served, is_buried
+):
+    """It ends those, too, when their time is over: by the tables' own policies."""
+    Note.objects.create()
+    [job] = claim(table(), "default", 1, "a_loop_of_ones_own.1")
+    overwrite(job, retry_at=DbNow(plus=-60))
+    agent = AgentHere(served._meta.label, beat_interval=0.01, worker_timeout=1, tries=1)
+    wait_until(lambda: agent.beat() and fresh(job).status != Status.CLAIMED)
+    assert (fresh(job).status == Status.BURIED) == is_buried
+
+
 def test_who_was_not_in_touch_for_long_calls_nobody_dead():
     job = job_of_a_dead_worker(Note)
     agent = AgentHere()
