@@ -25,6 +25,8 @@ POOLED = (
     "%s: a connection pooler answers: our settings go with each statement, "
     "and idle workers look for jobs, since no NOTIFY is heard"
 )
+# What holds for a worker also where it was taken for dead meanwhile.
+KEPT = ("started_at", "drain_requested_at", "stop_requested_at", "restart_requested")
 
 
 @dataclass(frozen=True)
@@ -122,6 +124,11 @@ class Heartbeat:
     def _turn_epoch(self) -> None:
         self.last = replace(self.last, epoch=self.last.epoch + 1)
 
+    @property
+    def _asked(self) -> Mapping[str, Any]:
+        """What is known of a row that is gone: until it is resumed, a drained worker stays so."""
+        return {"drain_requested_at": DbNow()} if self.last.drain_requested else {}
+
     def _beat(self, state: Mapping[str, Any], *, is_sure: bool = False) -> None:
         rows = Worker.objects.using(self.alias).filter(pk=self.uuid)
         living, now = rows.filter(stopped_at=None), DbNow()
@@ -146,16 +153,15 @@ class Heartbeat:
         if not is_sure and dialect_of(connections[self.alias]).catch_up():
             self._beat(state, is_sure=True)
             return
-        started_at = None
+        kept: Mapping[str, Any] = {}
         if self.has_begun:
             logger.warning("this worker was taken for dead; its claims may be others' by now")
             self._turn_epoch()
-            started_at = rows.values_list("started_at", flat=True).first()
+            kept = rows.values(*KEPT).first() or self._asked
             rows.delete()
-        worker = Worker(uuid=self.uuid, host=socket.gethostname(), pid=self.pid, **state)
+        here = {"uuid": self.uuid, "host": socket.gethostname(), "pid": self.pid}
+        worker = Worker(**here, **state, **kept)
         worker.serves, worker.name = list(self.serves), self.name
-        if started_at is not None:
-            worker.started_at = started_at
         worker.code_version = code_version()
         worker.save(using=self.alias, force_insert=True)
         self.has_begun = True

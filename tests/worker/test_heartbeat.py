@@ -170,3 +170,37 @@ def test_a_worker_that_was_taken_for_dead_began_when_it_did():
     before = rows.get().started_at
     assert beats.beat({})
     assert (rows.get().started_at, rows.get().stopped_at) == (before, None)
+
+
+@pytest.mark.parametrize(
+    ("asked", "heard"),
+    [
+        ({"drain_requested_at": DbNow()}, "drain_requested"),
+        ({"stop_requested_at": DbNow()}, "stop_requested"),
+        ({"stop_requested_at": DbNow(), "restart_requested": True}, "restart_requested"),
+    ],
+)
+@pytest.mark.parametrize("was_heard", [True, False])
+def test_what_a_worker_was_asked_for_holds_after_it_was_taken_for_dead(asked, heard, was_heard):
+    beats = beats_of_nobody()
+    assert beats.beat({})
+    rows = Worker.objects.filter(pk=beats.uuid)
+    rows.update(**asked)
+    assert not was_heard or getattr(beats.beat({}), heard)
+    rows.update(stopped_at=DbNow())
+    assert beats.beat({})
+    assert getattr(beats.beat({}), heard)
+    assert all(rows.values_list(*asked).get())
+
+
+def test_a_drained_worker_whose_row_is_gone_stays_drained_until_it_is_resumed():
+    """It was frozen for longer than rows of the dead are kept."""
+    beats = beats_of_nobody()
+    assert beats.beat({})
+    Worker.objects.update(drain_requested_at=DbNow())
+    assert beats.beat({}).drain_requested
+    Worker.objects.all().delete()
+    assert beats.beat({}).drain_requested
+    assert beats.beat({}).drain_requested
+    Worker.objects.update(drain_requested_at=None)
+    assert not beats.beat({}).drain_requested
