@@ -2,16 +2,18 @@
 
 import logging
 import time
+from collections import Counter
+from itertools import product
 
-from .child import ExitedChild
-from .children import FORK_RETRY_SECONDS, Children, TellOfBeats
+from .child import Child, ExitedChild
+from .children import FORK_RETRY_SECONDS, Children, Group, TellOfBeats
 from .options import Options
 from .session import close_left_behind
 from .shared_memory import SACRIFICIAL, Role
 
 logger = logging.getLogger("django_dbqueue")
 
-CHILDREN_MAX = 4  # of one role at a time
+CHILDREN_MAX = 4  # of one role at a time, and of one database
 IDLE_DEATH_SECONDS = 1.0  # until another fork, after one that died with nothing in hand
 
 
@@ -27,8 +29,9 @@ class Sacrifice:
             Role.ALONE: min(CHILDREN_MAX, threads * processes),
         }
         self._room = {Role.SHARED: threads, Role.ALONE: 1}
-        # Suspects that were handed over since the last child was forked for them.
-        self.waiting = dict.fromkeys(SACRIFICIAL, 0)
+        # Suspects that were handed over since the last child was forked for them; of each database
+        # that has children of its own, so that they wait for no other one.
+        self.waiting = dict.fromkeys(product(children.groups, SACRIFICIAL), 0)
         self._next_fork = 0.0
         self._left = False
         self._max_jobs = options.max_jobs
@@ -39,33 +42,38 @@ class Sacrifice:
         for child in living:
             for role in SACRIFICIAL:
                 so_far = child.shared.handed_over(role)
-                self.waiting[role] += so_far - child.handed_over.get(role, 0)
+                new = so_far - child.handed_over.get(role, 0)
+                self.waiting[self._group(child), role] += new
                 child.handed_over[role] = so_far
         if time.monotonic() < self._next_fork:
             return
-        for role, waiting in self.waiting.items():
+        there = Counter((self._group(child), child.role) for child in living)
+        for (group, role), waiting in self.waiting.items():
             wanted = -(-waiting // self._room[role])
-            there = sum(child.role is role for child in living)
-            missing = min(wanted, self._most[role] - there)
+            missing = min(wanted, self._most[role] - there[group, role])
             if missing <= 0:
                 continue
             close_left_behind()
+            aliases = self.children.begun if group is None else [group]
             try:
                 for _ in range(missing):
-                    self.children.fork(tell_of_beats, None, self.children.begun, role)
+                    self.children.fork(tell_of_beats, None, aliases, role)
             except OSError as error:
                 logger.error("no sacrificial child can be started: %s", error)  # noqa: TRY400
                 self._next_fork = time.monotonic() + FORK_RETRY_SECONDS
             else:
                 # They look for all there are, until none is left.
-                self.waiting[role] = 0
+                self.waiting[group, role] = 0
+
+    def _group(self, child: Child) -> Group:
+        return self.children.group_of(child.shared.aliases[0])
 
     def ended(self, exited: ExitedChild) -> None:
         """A child has. Those who wait for one that was sacrificial need another one."""
         role = exited.child.role
         self._left = self._left or exited.is_crash or role is not Role.ORDINARY
         if exited.is_crash and role is not Role.ORDINARY:
-            self.waiting[role] += 1
+            self.waiting[self._group(exited.child), role] += 1
             if not exited.started:
                 self._next_fork = time.monotonic() + IDLE_DEATH_SECONDS
 

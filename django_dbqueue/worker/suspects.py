@@ -1,15 +1,25 @@
 """The claimer of a sacrificial child, which runs what may have killed a worker."""
 
+import logging
 import os
 import time
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
+
+from django.db.utils import Error
 
 from ..lifecycle.suspects import take_over
+from ..lifecycle.table import Table
 from .buffer import ALLOWANCE, Item
 from .claimer import Claimer
 from .options import Options
+from .reconcile import ails_all
+from .session import LOCKED_SECONDS
 from .shared_memory import Role
+
+logger = logging.getLogger("django_dbqueue")
 
 LOOK_SECONDS = 0.1  # between looks for another suspect
 LINGER_SECONDS = 1.0  # without any, then the child ends
@@ -19,29 +29,50 @@ RECORD_SECONDS = 0.05  # until the last outcome may be written
 class SuspectClaimer(Claimer):
     """Takes over what the ordinary children of its worker have claimed, and must not run."""
 
+    # Tables with trouble of their own, by place: until when.
+    _left_out: Mapping[tuple[str, str], float] = MappingProxyType({})
+
     def claim(self) -> float:
         is_alone = self.role is Role.ALONE
         is_busy = bool(self.buffer.under_way or self.unwritten())
         if is_alone and is_busy:
             return RECORD_SECONDS
-        worker = self.owner_prefix.partition(".")[0]
-        for model, using in {(served.model, served.using) for served in self.options.served}:
-            table = self.options.table(model, using)
-            if table.place in self.scheduler.locked_tables:
+        for table in self._tables():
+            try:
+                has_some = self._take_over(table, is_alone)
+            except Error as error:
+                # What is locked, or gone, is no other table's business.
+                if ails_all(table, error):
+                    raise
+                until = time.monotonic() + LOCKED_SECONDS
+                self._left_out = {**self._left_out, table.place: until}
+                logger.warning("%s is left out: %s", table.label, str(error).strip())
                 continue
-            self.adapt(table)
-            owner = self.next_owner()
-            claimed_at, epoch = time.monotonic(), self.shared.epoch(using)
-            self.reconciler.claiming(table, owner)
-            jobs = take_over(table, worker, owner, self.batch, is_alone, ALLOWANCE)
-            self.reconciler.unsure.pop()
-            self._was_full = len(jobs) == self.batch
-            self.put([Item(table, owner, [job], claimed_at, epoch) for job in jobs])
-            if jobs:
+            if has_some:
                 self.note_empty(is_empty=False)
                 return 0.0
         self.note_empty(is_empty=not is_busy)
         return LOOK_SECONDS
+
+    def _tables(self) -> Iterator[Table]:
+        now = time.monotonic()
+        served = dict.fromkeys((one.model, one.using) for one in self.options.served)
+        for table in (self.options.table(model, using) for model, using in served):
+            is_left_out = now < self._left_out.get(table.place, 0.0)
+            if not is_left_out and table.place not in self.scheduler.locked_tables:
+                yield table
+
+    def _take_over(self, table: Table, is_alone: bool) -> bool:
+        """Whether there were some."""
+        self.adapt(table)
+        worker, owner = self.owner_prefix.partition(".")[0], self.next_owner()
+        claimed_at, epoch = time.monotonic(), self.shared.epoch(table.connection.alias)
+        self.reconciler.claiming(table, owner)
+        jobs = take_over(table, worker, owner, self.batch, is_alone, ALLOWANCE)
+        self.reconciler.unsure.pop()
+        self._was_full = len(jobs) == self.batch
+        self.put([Item(table, owner, [job], claimed_at, epoch) for job in jobs])
+        return bool(jobs)
 
 
 def options_of(options: Options, role: Role) -> Options:

@@ -126,7 +126,7 @@ FILES = {
     ),
     "worker/runner.py": CHILD
     + "worker/freezes worker/time_to_run lifecycle/results worker/crashes",
-    "worker/sacrifice.py": "worker/suspects worker/crashes worker/stop_and_go",
+    "worker/sacrifice.py": "worker/suspects worker/crashes worker/stop_and_go worker/supervising",
     "worker/suspects.py": "worker/suspects worker/crashes",
     "worker/session.py": CHILD + "worker/supervising dialects/autocommit worker/pool",
     "worker/connections.py": CHILD

@@ -112,9 +112,15 @@ MUTANTS = [
     ),
     (
         SACRIFICE,
-        "            self.waiting[role] += 1\n",
+        "            self.waiting[self._group(exited.child), role] += 1\n",
         "",
         "nobody comes for those who wait for a sacrificial child that died",
+    ),
+    (
+        SACRIFICE,
+        "aliases = self.children.begun if group is None else [group]",
+        "aliases = self.children.begun",
+        "the suspects of one database wait for another one",
     ),
     (
         SACRIFICE,

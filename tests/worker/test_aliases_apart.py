@@ -40,6 +40,20 @@ def done(two, alias, name):
     return count
 
 
+def test_a_suspect_of_one_database_waits_for_no_other_that_is_away(two, silent):
+    two.shell(
+        "from django.db.models import QuerySet\n"
+        "Near.objects.create()\n"
+        "Far.objects.enqueue(delay=6)\n"
+        "QuerySet(Far).update(losses=2)"
+    )
+    two.worker(**TIMING)
+    wait_until(lambda: done(two, "default", "near") == 1)
+    silent.proxy.be(Way.REFUSE)
+    assert done(two, "aside", "far") == 0
+    wait_until(lambda: done(two, "aside", "far") == 1, seconds=20)
+
+
 @pytest.mark.parametrize("way", [Way.REFUSE, Way.SWALLOW])
 def test_a_lost_database_holds_up_nothing_of_the_other(two, silent, way):
     two.shell(f"for m in (Near, Far):\n for _ in range({JOBS}): m.objects.create(seconds=0.02)")

@@ -27,6 +27,7 @@ from django_dbqueue.worker.shared_memory import (
     SACRIFICIAL,
     SEPARATOR,
     ExitStatus,
+    Role,
     Running,
     SharedMemory,
 )
@@ -178,6 +179,23 @@ def test_a_sacrificial_child_that_crashed_has_a_successor_for_those_that_waited_
     sacrifice.ended(ExitedChild(crashed, -9, [Running("default", "", "1", 0.0, 0.0, 0)]))
     sacrifice.fill(lambda shared: None)
     assert forked == [role]
+
+
+@pytest.mark.parametrize(("apart", "served"), [(("here", "there"), ["there"]), ((), None)])
+def test_a_sacrificial_child_serves_the_database_alone_that_has_children_of_its_own(
+    monkeypatch, apart, served
+):
+    """Else its suspects would wait for any other database that is away."""
+    both = ["here", "there"]
+    children = Children([None] * 2, 1, "a" * 32, lambda *_: 0, both, apart)
+    forked = []
+    monkeypatch.setattr(children, "fork", lambda *given: forked.append(given[-2]))
+    sacrifice = Sacrifice(children, Options(served=SERVED))
+    of_one = SharedMemory(1, served or both)
+    crashed = Child(0, "w.s1-", of_one, StackDump(), -1, None, Role.SHARED)
+    sacrifice.ended(ExitedChild(crashed, -9, [Running("there", "", "1", 0.0, 0.0, 0)]))
+    sacrifice.fill(lambda shared: None)
+    assert [list(aliases) for aliases in forked] == [served or both]
 
 
 def test_a_crash_is_charged_to_no_job_of_another_table_with_the_same_key():

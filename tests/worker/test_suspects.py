@@ -13,17 +13,27 @@ from django_dbqueue.lifecycle import suspects
 from django_dbqueue.lifecycle.claim import claim
 from django_dbqueue.states import Status
 from django_dbqueue.worker import reconcile, waiting_suspects
+from django_dbqueue.worker import suspects as suspect_claimers
 from django_dbqueue.worker.buffer import Buffer
 from django_dbqueue.worker.claimer import Claimer
 from django_dbqueue.worker.options import Options
 from django_dbqueue.worker.served import parse_served
 from django_dbqueue.worker.shared_memory import Role, SharedMemory
+from django_dbqueue.worker.suspects import SuspectClaimer, options_of
 from django_dbqueue.worker.wakeup import Wakeup
-from tests.kit.jobs import fresh, lifecycle_of, overwrite, row_locked, table, table_gone
+from tests.kit.jobs import (
+    fresh,
+    lifecycle_of,
+    overwrite,
+    row_locked,
+    table,
+    table_gone,
+    table_locked,
+)
 from tests.kit.processes import has_ended, wait_for_lines, worker
 from tests.kit.run_log import runs
 from tests.kit.waiting import wait_until
-from tests.queueapp.models import Deed, Note
+from tests.queueapp.models import Deed, Fleeting, Mailed, Note
 
 pytestmark = pytest.mark.usefixtures("db_rows")
 
@@ -176,6 +186,56 @@ def test_more_suspects_than_can_wait_make_room_for_fresh_jobs(one, monkeypatch):
     assert [job.pk for job in one.buffer.get().jobs] == [sound.pk]
     assert (len(one.suspects), Note.objects.delayed().count()) == (3, 9)
     assert set(Note.objects.delayed().values_list("attempts", flat=True)) == {0}
+
+
+# --- the claimer of a sacrificial child -----------------------------------------------------------
+
+
+@pytest.fixture
+def apart():
+    """One that serves three tables more, before that of the suspects."""
+    shared = SharedMemory(1)
+    names = ["queueapp.Deed", "queueapp.Mailed", "queueapp.Fleeting", "queueapp.Note"]
+    options = options_of(Options(served=parse_served(names)), Role.SHARED)
+    bell = Wakeup({"default"})
+    given = f"{WORKER}.s2-", Buffer(1), shared, bell, None, lambda: 0
+    yield SuspectClaimer(options, *given, role=Role.SHARED)
+    bell.close()
+
+
+def takes_over(apart, suspect):
+    owner = f"{WORKER}.s2-"
+    wait_until(lambda: [apart.turn()] and (fresh(suspect).owner or "").startswith(owner))
+    return True
+
+
+def test_suspects_wait_for_no_other_table_that_is_gone(apart, caplog):
+    first, second = suspect(), suspect(queue="other")
+    for queue in ("default", "other"):
+        claim(table(), queue, 10, f"{WORKER}.1-{queue}")
+    with table_gone(Deed), table_gone(Mailed), table_gone(Fleeting):
+        assert takes_over(apart, first)
+        assert takes_over(apart, second)
+    assert apart.backoff.failures == 0
+    assert caplog.text.count("queueapp.deed is left out: ") == 1
+
+
+@pytest.mark.skipif(connection.vendor == "sqlite", reason="its locks are the whole database's")
+def test_suspects_wait_for_no_other_table_that_somebody_has_locked(apart):
+    job = suspect()
+    claim(table(), "default", 10, f"{WORKER}.1-1")
+    with table_locked(Deed):
+        assert takes_over(apart, job)
+
+
+def test_a_table_that_was_left_out_is_looked_at_again(apart, monkeypatch):
+    monkeypatch.setattr(suspect_claimers, "LOCKED_SECONDS", 0.1)
+    job = suspect()
+    claim(table(), "default", 10, f"{WORKER}.1-1")
+    with table_gone(Note):
+        for _ in range(3):
+            apart.turn()
+    assert takes_over(apart, job)
 
 
 # --- whole workers --------------------------------------------------------------------------------
