@@ -2,13 +2,16 @@
 
 import time
 from collections import defaultdict
+from typing import Any
 
 from ..lifecycle.limiter import base_of
+from ..lifecycle.table import Table
 from .options import Options
-from .queue_poller import QueueScheduler, TablePoller
+from .queue_poller import Floors, Found, QueueScheduler, TablePoller
 
 LOOK_SHARE = 100.0  # a look for what comes before follows after so many times as long as the last
 LOOK_SECONDS_MAX = 1.0  # but no later
+FAILED_SECONDS = 1.0  # until another look at a table from which a claim has failed
 
 Turn = tuple[TablePoller, str]
 
@@ -21,6 +24,8 @@ class OrderedScheduler(QueueScheduler):
         super().__init__(options)
         self.order = options.queue_order
         self._look_before_at = 0.0
+        # The table from which a claim is under way.
+        self._asked: TablePoller | None = None
 
     def next(self) -> Turn | None:
         self.look_where_due()
@@ -36,7 +41,24 @@ class OrderedScheduler(QueueScheduler):
         poller.queues.append(name)
         self.pollers.remove(poller)
         self.pollers.append(poller)
+        self._asked = poller
         return poller, name
+
+    def note(
+        self, poller: TablePoller, table: Table, found: Found, limit: int, floors: Floors
+    ) -> list[Any]:
+        self._asked = None
+        return super().note(poller, table, found, limit, floors)
+
+    def forget_low_water_marks(self) -> None:
+        """Where it was a claim that failed, perhaps for a fault of its table alone, the others have
+        their turn: else what comes first would keep them waiting for ever."""
+        super().forget_low_water_marks()
+        if self._asked is not None:
+            self._asked.queues.clear()
+            self._asked.is_locked = True  # until that look, whatever news there are
+            self._asked.next_look = time.monotonic() + FAILED_SECONDS
+            self._asked = None
 
     def _ready_by_rank(self) -> dict[int, list[Turn]]:
         found: dict[int, list[Turn]] = defaultdict(list)

@@ -6,7 +6,14 @@ from django.db import OperationalError, connection
 from django_dbqueue.states import Status
 from django_dbqueue.testing import InlineWorker
 from django_dbqueue.worker import claimer, reconcile
-from tests.kit.jobs import fresh, row_locked, table_gone, table_locked
+from tests.kit.jobs import (
+    column_gone,
+    fresh,
+    lifecycle_of,
+    row_locked,
+    table_gone,
+    table_locked,
+)
 from tests.kit.waiting import wait_until
 from tests.queueapp.models import Fleeting, Note
 from tests.worker.test_claiming_thread import lose_the_answer_of_a_claim
@@ -79,6 +86,22 @@ def test_a_table_that_goes_away_under_a_worker_stops_no_other(worker, left):
     jobs = note, ready
     wait_until(lambda: runs_others(worker) and all(fresh(job).finished_at for job in jobs))
     assert [fresh(job).attempts for job in jobs] == [1, 1]
+
+
+@pytest.mark.skipif(
+    connection.vendor == "sqlite", reason="it takes the quoted name of no column for a text"
+)
+@pytest.mark.parametrize("order", [(), ("--queue=first,default",), ("--queue=first=9,default=1",)])
+def test_a_table_that_lost_a_column_stops_no_other_though_it_comes_first(order):
+    note = Note.objects.create(queue="first")
+    with InlineWorker("queueapp.Note", "queueapp.Fleeting", *order) as worker:
+        worker.beat()
+        with column_gone(Note, "text"):
+            assert runs_others(worker)
+            worker.consumer.claimer.reconciler.settle()
+            left = lifecycle_of(note)
+        assert (left["status"], left["attempts"], left["errors"]) == (Status.READY, 0, [])
+        wait_until(lambda: runs_others(worker) and fresh(note).finished_at)
 
 
 @has_row_locks
