@@ -103,7 +103,8 @@ def _sets(table: Table, job: Any, change: Renewal) -> tuple[str, list[Any]]:
         status = f"{Status.DELAYED:d}"
     if change.delay is not None or change.debounce is not None:
         moves, seconds = _moved(table, change)
-        times = {"retry_at": seconds} | ({"expires_at": f"{seconds} + {age!r}"} if age else {})
+        end = {"expires_at": f"{seconds} + {float(age)!r}"} if age else {}
+        times = {"retry_at": seconds} | end
         for name, time in times.items():
             due = table.dialect.now_plus(time)
             sets.append(f"{name} = CASE WHEN {moves} THEN {due} ELSE {name} END")
