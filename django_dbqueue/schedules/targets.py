@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING, Any, cast
 
 from django.apps import apps
 from django.core.exceptions import FieldDoesNotExist, ValidationError
-from django.db import models
+from django.db import connections, models
+from django.db.utils import Error
 from django.utils.translation import gettext_lazy
 
+from ..dialects import dialect_of
 from ..exceptions import shown
 from ..guard import capture, message_of
 from ..lifecycle.enqueue import CHECKS, prepare
@@ -109,7 +111,7 @@ class QueueTable(Target):
             if getattr(job, field.attname) is not None:
                 field.set_cached_value(job, unread)
         try:
-            _check(job)
+            _check(job, using)
             # Nor is a default judged, which may be no value that a form takes.
             defaults = [one for one in fields if one.has_default() and one.attname not in given]
             left_out = {field.name for field in (*keys, *defaults)}
@@ -193,7 +195,7 @@ def _column(meta: Any, name: str, value: Any) -> tuple[str, Any]:
         raise ValidationError({"arguments": f"arguments: {name}: {error.messages[0]}"}) from None
 
 
-def _check(job: Job) -> None:
+def _check(job: Job, using: str) -> None:
     with capture() as outcome:  # the project's code says which keys it has
         prepare(job)
     error = outcome.error
@@ -202,6 +204,8 @@ def _check(job: Job) -> None:
             check(getattr(job, name))
     elif isinstance(error, ValidationError):
         raise error
+    elif isinstance(error, Error) and dialect_of(connections[using]).error_kind(error):
+        raise error  # another try may mend it
     elif error is not None:
         problem = f"arguments: {type(error).__name__}: {message_of(error)}"
         raise ValidationError({"arguments": problem})

@@ -16,7 +16,7 @@ from django_dbqueue.testing import virtual_clock
 from testproject.shop.models import Thumbnail
 from tests.kit.bounds import limits
 from tests.kit.schedules import START, scheduled
-from tests.queueapp.models import Note
+from tests.queueapp.models import Note, Shared
 
 pytestmark = pytest.mark.usefixtures("db_rows")
 
@@ -115,6 +115,14 @@ def test_a_lock_is_told_to_the_caller_who_tries_again(monkeypatch):
     monkeypatch.setattr(synchronise, "_write", refuse)
     with pytest.raises(RowsLocked):
         synchronised(("good", "0 3 * * *", Note))
+
+
+def test_a_lock_that_a_key_of_the_projects_meets_is_told_too():
+    def read(_):
+        raise RowsLocked("not now")
+
+    with limits("queueapp.shared", concurrency_key=read), pytest.raises(RowsLocked):
+        synchronised(("good", "0 3 * * *", Shared))
 
 
 def test_one_of_another_database_is_left_to_that_one():
