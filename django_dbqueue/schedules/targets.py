@@ -115,6 +115,8 @@ class QueueTable(Target):
             # Nor is a default judged, which may be no value that a form takes.
             defaults = [one for one in fields if one.has_default() and one.attname not in given]
             left_out = {field.name for field in (*keys, *defaults)}
+            # Nor what the database works out, such as when it expires.
+            left_out.update(job.expressions())
             job.clean_fields(exclude=LIFECYCLE_COLUMNS | {"id"} | left_out)
         except ValidationError as error:
             raise _of_schedule(error) from None

@@ -9,7 +9,7 @@ from django.db import connection
 
 from django_dbqueue.schedules import firing
 from django_dbqueue.schedules.firing import run_due
-from django_dbqueue.schedules.models import Schedule
+from django_dbqueue.schedules.models import Schedule, as_utc
 from django_dbqueue.schedules.planning import Missed
 from django_dbqueue.testing import virtual_clock
 from tests.kit.bounds import limits
@@ -180,6 +180,18 @@ def test_a_default_is_what_the_table_says_and_is_not_judged(monkeypatch):
     assert scheduled("default", arguments={}).pk
     with pytest.raises(ValidationError, match="text: This field cannot be blank"):
         scheduled("given", arguments={"text": ""})
+
+
+@pytest.mark.parametrize("arguments", [{}, {"expires_at": "2031-02-01T00:00:00Z"}])
+def test_a_table_may_have_a_max_age(clock, arguments):
+    with limits(max_age=20):
+        schedule = scheduled(timing="every 1 h", arguments=arguments)
+        clock.move(HOUR)
+        run_due()
+    assert ticks_of(schedule) == [START + timedelta(hours=1)]
+    ends = as_utc(Note.objects.get().expires_at)
+    at = clock.now + timedelta(seconds=20)
+    assert ends == (datetime(2031, 2, 1, tzinfo=UTC) if arguments else at)
 
 
 def test_arguments_of_which_the_projects_code_makes_no_key_are_refused():
