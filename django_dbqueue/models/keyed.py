@@ -65,8 +65,10 @@ class KeyedJob(KeyColumns, Job):
         self, base_qs: Any, using: Any, pk_val: Any, values: Any, *args: Any, **kwargs: Any
     ) -> Any:
         written = {field.name: value for field, _, value in values}
-        loses_key = "concurrency_key" in written and written["concurrency_key"] is None
-        if loses_key and "status" not in written and not self.holds_claim():
+        key = written.get("concurrency_key", "")
+        # What comes of an expression only the database knows.
+        may_lose_key = key is None or hasattr(key, "resolve_expression")
+        if may_lose_key and "status" not in written and not self.holds_claim():
             status = self._meta.get_field("status")
             values = [*values, (status, None, status_with_another_key())]
         return super()._do_update(base_qs, using, pk_val, values, *args, **kwargs)

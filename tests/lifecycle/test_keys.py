@@ -328,6 +328,11 @@ def save_without_key(job, **options):
     job.save(**options)
 
 
+def save_an_expression(job):
+    job.concurrency_key = Value(None)
+    job.save()
+
+
 def bulk_update_without_key(job):
     job.concurrency_key = None
     Shared.objects.bulk_update([job], ["concurrency_key"])
@@ -338,11 +343,19 @@ def bulk_update_without_key(job):
     [
         save_without_key,
         lambda job: save_without_key(job, update_fields=["concurrency_key"]),
+        save_an_expression,
         bulk_update_without_key,
         lambda job: Shared.objects.filter(pk=job.pk).update(concurrency_key=None),
         lambda job: Shared.objects.filter(pk=job.pk).update(concurrency_key=Value(None)),
     ],
-    ids=["save", "save of it alone", "bulk_update", "update", "update by an expression"],
+    ids=[
+        "save",
+        "save of it alone",
+        "save of an expression",
+        "bulk_update",
+        "update",
+        "update by an expression",
+    ],
 )
 def test_a_parked_job_whose_key_is_taken_away_is_claimed(take):
     job = make(3)[2]
