@@ -130,13 +130,22 @@ class Schedule(models.Model):
         schedule._note_row()
         return schedule
 
-    def refresh_from_db(self, *args: Any, **kwargs: Any) -> None:
-        super().refresh_from_db(*args, **kwargs)
-        if kwargs.get("fields") is None and not args[1:]:  # else it is but some columns
-            self._note_row()
+    def refresh_from_db(
+        self, using: str | None = None, fields: Any = None, *args: Any, **kwargs: Any
+    ) -> None:
+        read = None if fields is None else list(fields)
+        super().refresh_from_db(using, read, *args, **kwargs)
+        self._note_row(read)
 
-    def _note_row(self) -> None:
-        self.planned_for, self.was_paused = self._timing_columns(), self.__dict__.get("is_paused")
+    def _note_row(self, read: Collection[str] | None = None) -> None:
+        """``read``: the columns that are as the row has them; None = all."""
+        before = self.planned_for or (None,) * len(OF_TIMING)
+        found = zip(OF_TIMING, before, self._timing_columns(), strict=True)
+        self.planned_for = tuple(
+            now if read is None or name in read else old for name, old, now in found
+        )
+        if read is None or "is_paused" in read:
+            self.was_paused = self.__dict__.get("is_paused")
 
     def _timing_columns(self) -> tuple[Any, ...]:
         return tuple(self.__dict__.get(name) for name in OF_TIMING)

@@ -265,16 +265,35 @@ def test_a_save_of_nothing_writes_nothing(clock):
     assert (again(schedule).timing, again(schedule).queue) == ("every 1 h", None)
 
 
-def test_who_reads_a_timing_again_and_saves_it_loses_no_tick(clock):
+@pytest.mark.parametrize("fields", [None, ["timing"], ["name", "timing", "is_paused"]])
+def test_who_reads_a_timing_again_and_saves_it_loses_no_tick(clock, fields):
     stale = again(scheduled(timing="every 1 d"))
     other = again(stale)
     other.timing = "every 1 h"
     other.save()
-    stale.refresh_from_db()
+    stale.refresh_from_db(fields=fields)
     clock.move(HOUR)
     stale.save()
     run_due()
     assert ticks_of(stale) == [START + timedelta(hours=1)]
+
+
+def test_a_timing_that_is_read_when_it_is_asked_for_loses_no_tick(clock):
+    schedule = scheduled(timing="every 1 h")
+    deferred = Schedule.objects.defer("timing", "is_paused").get(pk=schedule.pk)
+    clock.move(HOUR)
+    assert (deferred.timing, deferred.is_paused) == ("every 1 h", False)
+    deferred.save()
+    run_due()
+    assert ticks_of(schedule) == [START + timedelta(hours=1)]
+
+
+def test_another_timing_counts_though_other_columns_are_read_again(clock):
+    schedule = again(scheduled(timing="every 1 d"))
+    schedule.timing = "every 1 h"
+    schedule.refresh_from_db(fields=["time_zone"])
+    schedule.save()
+    assert as_utc(again(schedule).next_tick) == START + timedelta(hours=1)
 
 
 def test_a_changed_timing_counts_from_now_on(clock):
