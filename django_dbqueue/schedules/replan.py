@@ -32,4 +32,5 @@ def _bring_forward(schedule: Schedule, now: datetime, using: str) -> None:
     tick, planned = following(schedule.ticks(), now), as_utc(schedule.next_tick)
     if schedule.next_at is None or (tick is not None and tick < planned):
         same = Schedule.objects.using(using).filter(pk=schedule.pk, next_tick=planned)
-        same.update(next_tick=tick, next_at=tick)
+        # Another tick, that has not failed.
+        same.update(next_tick=tick, next_at=tick, error="")

@@ -63,6 +63,20 @@ def test_of_many_ticks_the_newest_ones_do_not_come_twice(clock):
     assert Note.objects.count() == 3 * KEPT_TICKS
 
 
+def test_a_tick_that_has_yet_to_come_has_not_failed(clock):
+    schedule = scheduled(timing="every 1 h", missed="skip")
+    rows = Schedule.objects.filter(pk=schedule.pk)
+    rows.update(target="shop.Gone")
+    clock.move(60 * MINUTE)
+    run_due()
+    clock.move(-90 * MINUTE)
+    replan("default")
+    rows.update(target="queueapp.Note")
+    clock.move(315 * MINUTE)
+    run_due()
+    assert not Note.objects.exists(), "nobody looked in time"
+
+
 def test_what_is_planned_rightly_or_paused_is_left_as_it_is(clock):
     right, paused = scheduled("a", "0 3 * * *"), scheduled("b", "every 1 min")
     again(paused).pause()
