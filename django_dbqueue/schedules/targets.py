@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from django.apps import apps
 from django.core.exceptions import FieldDoesNotExist, ValidationError
-from django.db import connections, models
+from django.db import connections, models, router
 from django.db.utils import Error
 from django.utils.translation import gettext_lazy
 
@@ -145,7 +145,10 @@ class QueueTable(Target):
 
     def check_database(self, target: str, using: str) -> None:
         model = table_model(target)
-        if using in (known := model.written_databases()):
+        there = model()
+        there._state.db = using  # where a router has nothing to say, it stays there
+        known = model.written_databases()
+        if using in known or router.db_for_write(model, instance=there) == using:
             return
         text = gettext_lazy(
             "target: workers look for jobs of %(table)s on %(known)s, not on %(given)s: add the "

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 from django.utils.module_loading import import_string
 
 from ..guard import capture, message_of
+from ..lifecycle.limiter import SEPARATOR
 from .compat import InvalidTaskBackend, Task, task_backends
 
 
@@ -34,6 +35,7 @@ def look_up(path: str, backend: str, queue: str) -> Found:
         queues = task_backends[backend].queues
     except InvalidTaskBackend:
         return Found(None, f"TASKS has no backend {backend!r} any more")
-    if queues and queue not in queues:
+    # It may be a lane of the time before its queue had no rate any more.
+    if queues and not {queue, queue.partition(SEPARATOR)[0]} & set(queues):
         return Found(None, f"queue {queue!r} is none of the QUEUES of TASKS[{backend!r}] any more")
     return find(path)

@@ -114,6 +114,13 @@ def test_a_command_refuses_a_database_on_which_nobody_looks(routed):
     assert names() == {"default": [], "south": []}
 
 
+def test_a_command_takes_any_database_where_no_router_has_a_say(south):
+    """Workers that are told so look there."""
+    words = ("add", "nightly", "every 1 h", "queueapp.Note", "--database", south)
+    call_command("dbqueue", "schedule", *words)
+    assert names() == {"default": [], "south": ["nightly"]}
+
+
 def test_the_admin_refuses_a_table_whose_jobs_are_elsewhere(routed, browser):
     form = {"name": "nightly", "timing": "0 3 * * *", "kind": "table", "target": "queueapp.Note"}
     form |= {"arguments": json.dumps({"text": "hello"}), "missed": "latest", "overlap": "allow"}

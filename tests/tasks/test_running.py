@@ -93,6 +93,15 @@ def test_what_has_a_rate_of_its_own_waits_once_its_queue_is_none_of_the_backends
         assert rows()[0].found.problem.startswith("queue 'default' is none of the QUEUES")
 
 
+def test_what_waits_in_a_lane_runs_also_once_its_queue_has_no_rate_any_more(settings):
+    settings.DBQUEUE = {"QUEUES": {"dbqueue_tasks.task": {"rate": "9/s", "rate_key": "a"}}}
+    given = calls.add.enqueue(1)
+    settings.DBQUEUE = {}
+    work_off()
+    given.refresh()
+    assert given.status == Status_.SUCCESSFUL
+
+
 @pytest.mark.parametrize(
     ("task", "kind"),
     [
