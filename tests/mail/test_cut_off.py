@@ -110,6 +110,16 @@ def test_who_retries_it_before_it_is_held_has_decided(server, settings, state):
     assert fresh(email).mail_state == "sent"
 
 
+@pytest.mark.parametrize("how", [given_back, released])
+def test_a_retry_that_skips_it_has_decided_nothing(server, how):
+    email = cut_off(queued("stall"), how)
+    server.stalls = False
+    changed = Email.objects.filter(pk=email.pk).kick()
+    assert (changed.changed, changed.skipped) == (0, 1)
+    run_mail()
+    assert (fresh(email).mail_state, server.received) == ("in doubt", [])
+
+
 def test_who_was_refused_or_is_put_off_at_that_attempt_is_not_in_doubt(server):
     email = cut_off(queued("stall", "refuse", "defer"), given_back)
     run_mail()

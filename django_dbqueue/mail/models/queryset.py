@@ -17,7 +17,7 @@ from ...lifecycle.operator import CHUNK, Changed, Due, Seen
 from ...lifecycle.table import Table, table_of
 from ...models.by_hand import kicking
 from ...models.queryset import JobManager, JobQuerySet
-from ...states import Status
+from ...states import MOVES, Status
 from ..conf import mail_conf
 from ..deliveries import MARK, Deliveries
 from .recipient import delete_with_rows
@@ -127,14 +127,15 @@ def _kick(table: Table, chunk: Sequence[Seen], change: Kicking) -> tuple[Changed
 
 
 def _settle_marks(table: Table, kicked: Sequence[Seen]) -> None:
-    """Whoever has them sent again has decided: no run that was cut off holds them any more."""
+    """Whoever has them sent again has decided: no run that was cut off holds them any more. Not
+    those that the kick skips: nobody has decided anything of them."""
     if mail_conf["IN_DOUBT"] != "hold":
         return
+    seen = {one[0]: one for one in kicked if one[1] in MOVES["kick"][0]}
     emails = table.model._base_manager.using(table.connection.alias)
     stored = emails.annotate(stored=Cast("deliveries", models.TextField()))
-    marked = stored.filter(pk__in=[key for key, _, _ in kicked], stored__contains=MARK)
-    for email in marked.only("status", "owner", "deliveries"):
+    marked = stored.filter(pk__in=[*seen], stored__contains=MARK)
+    for email in marked.only("deliveries"):
         deliveries = Deliveries(email.deliveries)
         deliveries.note_cut_off()
-        columns = {"deliveries": deliveries.stored()}
-        operator.amend(table, [(email.pk, email.status, email.owner)], columns)
+        operator.amend(table, [seen[email.pk]], {"deliveries": deliveries.stored()})
