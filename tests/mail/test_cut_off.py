@@ -157,6 +157,21 @@ def test_what_another_owner_has_by_now_is_not_sent(server):
     assert server.received == []
 
 
+class MailElsewhere:
+    def db_for_write(self, model, **_hints):
+        return "elsewhere" if model is Email else None
+
+
+def test_what_is_left_where_mail_went_before_is_sent_from_there(server, settings):
+    email = queued("anna")
+    job = claim_one(Email)
+    settings.DATABASE_ROUTERS = [MailElsewhere()]
+    job.run()
+    job.complete()
+    settings.DATABASE_ROUTERS = []
+    assert (fresh(email).mail_state, server.got("anna")) == ("sent", 1)
+
+
 def test_what_was_answered_bears_no_mark(server):
     assert "under_way" not in str(sent("anna", "refuse").deliveries)
     assert "under_way" not in str(sent("stall").deliveries)

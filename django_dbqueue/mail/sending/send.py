@@ -97,8 +97,9 @@ def _hand_over(email: Any, envelope: Envelope, deliveries: Deliveries) -> Except
 
     def keep(known: Deliveries) -> None:
         email.deliveries = known.stored()
-        save = partial(email.save, update_fields=["deliveries"])
-        retry(connections[email._state.db], save)
+        database = email._state.db  # whatever a router says by now
+        save = partial(email.save, using=database, update_fields=["deliveries"])
+        retry(connections[database], save)
 
     holds = mail_conf["IN_DOUBT"] == "hold"
     attempt = Attempt(envelope, deliveries, seconds, keep if holds else None)
