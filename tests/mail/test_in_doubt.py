@@ -9,6 +9,7 @@ from django_dbqueue.mail.in_doubt import mark_as_sent
 from django_dbqueue.mail.models import Email, Suppression
 from django_dbqueue.mail.models.suppression import Reason
 from django_dbqueue.mail.privacy.erase import erase
+from django_dbqueue.mail.sending.dry_run import DryRun
 from django_dbqueue.states import Status
 from tests.kit.jobs import claim_one, fresh, overwrite, reap_owner, table
 from tests.kit.mail import outcomes, queued, retried, run_mail, sent, setting
@@ -134,6 +135,8 @@ def test_where_nobody_may_have_it_there_is_no_doubt(server):
     email = queued("berta")
     assert reap_owner(table(Email), claim_one(Email).claim_owner) == 1
     Suppression.objects.suppress("berta@x.example", Reason.BOUNCE)
+    [told] = DryRun().lines()
+    assert "in doubt" not in told
     run_mail()
     assert (fresh(email).mail_state, outcomes(fresh(email))) == (
         "failed",

@@ -65,7 +65,11 @@ class DryRun:
             text = _("would fail: it cannot be read: %(why)s") % {"why": explain(error)}
             return "; ".join([text, *held])
         deliveries = Deliveries(email.deliveries)
+        was_cut_off = deliveries.is_under_way
         envelope = envelope_for(message, deliveries, refused_too=not email.attempts)
+        was_cut_off |= bool((email.crashes or email.losses) and envelope.recipients)
+        if was_cut_off and mail_conf["IN_DOUBT"] == "hold":
+            held.insert(0, _("in doubt: kept for a person"))
         if envelope.recipients and not held:
             name = mailer_of(email.using)
             if name not in self.prospects:
@@ -90,9 +94,6 @@ class DryRun:
         found = []
         if email.expires_at is not None and email.expires_at <= email.now:
             found.append(_("has expired: not sent at all"))
-        was_cut_off = email.crashes or email.losses or Deliveries(email.deliveries).is_under_way
-        if was_cut_off and mail_conf["IN_DOUBT"] == "hold":
-            found.append(_("in doubt: kept for a person"))
         if is_among(self.paused, Email, email.queue):
             found.append(_("its queue %(queue)s is paused") % {"queue": email.queue})
         mailer = self.mailers.get(mailer_of(email.using))
