@@ -15,7 +15,7 @@ NAMES_MAX = 1000  # of tubes, before those are forgotten that have ceased to exi
 MISSED_SECONDS = 1.0  # for which a reserve looks on that has missed a job
 TUBES_MAX = 500  # that are watched, at which a turn looks
 PASSED_SECONDS = 0.5  # for which nobody looks at a job that is locked
-LOCKED_SECONDS = 0.2  # until what is locked is tried again
+LOCKED_SECONDS = 0.2  # until what is locked for long is tried again
 MARGIN_SECONDS = 1.0  # before the end of a job's ttr, in which a reserve is warned
 
 
@@ -49,6 +49,7 @@ class Client:
     is_worker: bool = False
     has_ended: bool = False  # it says nothing more, and reads
     is_gone: bool = False
+    locked_at: float = 0.0  # since when somebody has locked what it wants
 
     def warned_at(self) -> float:
         """When the first of its jobs comes into the last second of its ttr."""

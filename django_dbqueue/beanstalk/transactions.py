@@ -23,6 +23,7 @@ from .state import LOCKED_SECONDS, Client, State
 
 # The bytes to send; None where nobody knows what became of a command: the connection is closed.
 Answer = Callable[[Client, bytes | None], None]
+AGAIN_SECONDS = 0.01  # until what is locked is tried again for the first time
 LATER_SECONDS = 1.0  # until that is tried again for whose locks the database waits
 
 
@@ -80,7 +81,7 @@ class Transactions:
     def _tell(self, turn: Turn) -> None:
         self._answered.update(client for client, _ in turn.again)
         self._inbox.put_back(turn.again)
-        self.put_later(turn.locked, LOCKED_SECONDS)
+        self._put_locked(turn.locked)
         for client, reply in turn.answers:
             self.reply(client, reply)
 
@@ -104,8 +105,17 @@ class Transactions:
 
     def reply(self, client: Client, reply: bytes | None) -> None:
         self._state.waiters.pop(client, None)
+        client.locked_at = 0.0
         self._answered[client] += 1
         self._answer(client, reply)
+
+    def _put_locked(self, given: Sequence[Wanted]) -> None:
+        """Soon again at first: most transactions are short, and others may come in between."""
+        now, waited = time.monotonic(), float("inf")
+        for client, _ in given:
+            client.locked_at = client.locked_at or now
+            waited = min(waited, now - client.locked_at)
+        self.put_later(given, min(LOCKED_SECONDS, max(AGAIN_SECONDS, waited / 2)))
 
     def put_later(self, given: Sequence[Wanted], seconds: float = LATER_SECONDS) -> None:
         """What somebody has locked."""

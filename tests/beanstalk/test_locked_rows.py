@@ -207,6 +207,24 @@ def test_a_put_waits_for_the_room_of_its_tube_and_holds_up_no_other(desk, max_le
     assert TubeJob.objects.filter(queue="full").count() == 3
 
 
+def test_what_is_locked_is_tried_again_soon_at_first_and_then_more_rarely(desk):
+    """Else a put comes late between the short transactions of others, or never."""
+    client = desk.client("full")
+    with limits("dbqueue_beanstalk.tubejob:full", max_length=5):
+        desk.put(client)
+        with room_taken():
+            tries = []
+            desk.broker.submit(client, commands.Put(5, 0, 60, b"x"))
+            end = time.monotonic() + 2
+            while time.monotonic() < end:
+                desk.turn()
+                tries.append(desk.broker._inbox.later_at)
+                assert tries[-1] - time.monotonic() <= (0.011 if len(tries) == 1 else 0.2)
+                time.sleep(max(0.0, tries[-1] - time.monotonic()))
+            assert len(tries) < 40
+        assert desk.hears(client, b"INSERTED %d" % (TubeJob.objects.get().pk + 1))
+
+
 def test_a_put_waits_for_who_counts_its_tube(desk):
     """He has locked the first stripe; all others have no room that was handed out."""
     client = desk.client("full")
