@@ -205,7 +205,7 @@ def contexts(request):
 
 
 def test_who_reads_slowly_is_not_silent(contexts, monkeypatch):
-    monkeypatch.setattr(connections, "PATIENCE_SECONDS", 0.8)
+    monkeypatch.setattr(connections, "PATIENCE_SECONDS", 1.5)
 
     async def read():
         async with Answering(contexts[0]) as port:
