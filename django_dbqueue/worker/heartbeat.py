@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from django.db import connections
+from django.db import connections, transaction
 from django.db.utils import Error
 
 from ..conf import code_version, conf
@@ -158,10 +158,13 @@ class Heartbeat:
             logger.warning("this worker was taken for dead; its claims may be others' by now")
             self._turn_epoch()
             kept = rows.values(*KEPT).first() or self._asked
-            rows.delete()
         here = {"uuid": self.uuid, "host": socket.gethostname(), "pid": self.pid}
         worker = Worker(**here, **state, **kept)
         worker.serves, worker.name = list(self.serves), self.name
         worker.code_version = code_version()
-        worker.save(using=self.alias, force_insert=True)
+        # Both or neither: else what is kept would be lost with the first of them.
+        with transaction.atomic(using=self.alias):
+            if self.has_begun:
+                rows.delete()
+            worker.save(using=self.alias, force_insert=True)
         self.has_begun = True

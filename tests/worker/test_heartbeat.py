@@ -172,6 +172,23 @@ def test_a_worker_that_was_taken_for_dead_began_when_it_did():
     assert (rows.get().started_at, rows.get().stopped_at) == (before, None)
 
 
+def away_at_an_insert(execute, sql, *given):
+    return away(execute, sql, *given) if sql.startswith("INSERT") else execute(sql, *given)
+
+
+def test_nothing_of_its_row_is_lost_where_the_next_one_cannot_be_written_at_once():
+    beats = beats_of_nobody()
+    assert beats.beat({})
+    rows = Worker.objects.filter(pk=beats.uuid)
+    rows.update(started_at=DbNow(plus=-3600), stopped_at=DbNow(), stop_requested_at=DbNow())
+    before = rows.get().started_at
+    with connection.execute_wrapper(away_at_an_insert):
+        assert not beats.beat({})
+    assert beats.beat({})
+    assert beats.beat({}).stop_requested
+    assert rows.get().started_at == before
+
+
 @pytest.mark.parametrize(
     ("asked", "heard"),
     [
