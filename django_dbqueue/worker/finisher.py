@@ -246,8 +246,8 @@ class Finisher:
         return self.backoff.failed(error)
 
     def _is_hopeless(self, outcome: Outcome, error: Exception, backoff: ReconnectBackoff) -> bool:
-        """Whether the fault is the statement's own, so that trying again for ever would be in vain.
-        Ask before the connection is closed: a closed one cannot tell any more that it was lost."""
+        """Whether the fault is the statement's own, so that trying again for ever would be in
+        vain."""
         if isinstance(error, Error):
             kind = outcome.table.on_this_thread().dialect.error_kind(error)
             if kind or backoff.failures < HOPELESS_AFTER:

@@ -181,7 +181,7 @@ def test_the_lock_of_one_s_row_keeps_no_query_and_no_outcome_of_others_waiting(d
             open_gate(log)
             wait_until(waiting_for_locks, every=0.2)
             asking, other = fetched(log, action="orm"), FetchedEach.objects.create()
-            wait_until(lambda: all_done(asking), seconds=5)
+            wait_until(lambda: all_done(asking), seconds=20)
             wait_until(lambda: fresh(other).status == Status.DONE, seconds=30)
         wait_until(lambda: fresh(locked).status == Status.DONE)
     assert fresh(locked).attempts == 1
