@@ -141,6 +141,12 @@ def test_the_options_are_those_of_the_code_of_today(backend):
     assert options == [(3, None, False), (1, 7, False), (1, None, True)]
 
 
+# dj-queue asks the task for options of the same names, and would limit it by them.
+TASKS_DB = pytest.param(BACKENDS[0], id=BACKENDS[0].name)
+tasks_db_alone = pytest.mark.parametrize("tables", [TASKS_DB], indirect=True)
+
+
+@tasks_db_alone
 @pytest.mark.each_database
 def test_each_gets_the_concurrency_key_that_the_code_of_today_gives_it(backend):
     code = "calls.export.enqueue('a', pages=2), calls.post.enqueue('b'), calls.add.enqueue(1)"
@@ -150,6 +156,7 @@ def test_each_gets_the_concurrency_key_that_the_code_of_today_gives_it(backend):
     assert keys == [("tenant a", 2, None), ("b", None, "skip"), (None, None, None)]
 
 
+@tasks_db_alone
 def test_a_task_whose_code_makes_no_key_of_its_arguments_is_left_and_the_rest_is_moved(backend):
     code = "told['ids'] = [calls.restock.enqueue(one).id for one in ('west', 'north')]"
     ids = backend.fill(code)["ids"]
