@@ -120,12 +120,16 @@ WAITING = {
         "SELECT COUNT(*) FROM pg_stat_activity "
         "WHERE wait_event_type = 'Lock' AND datname = current_database()"
     ),
-    "mysql": "SELECT COUNT(*) FROM information_schema.innodb_trx WHERE trx_state = 'LOCK WAIT'",
+    "mysql": (
+        "SELECT COUNT(*) FROM information_schema.innodb_trx "
+        "JOIN information_schema.processlist ON trx_mysql_thread_id = id "
+        "WHERE trx_state = 'LOCK WAIT' AND db = DATABASE()"
+    ),
 }
 
 
 def waiting_for_locks() -> int:
-    """How many sessions of a server wait for a row that somebody has locked."""
+    """How many sessions of this database wait for a row that somebody has locked."""
     with connection.cursor() as cursor:
         cursor.execute(WAITING[connection.vendor])
         return int(cursor.fetchone()[0])

@@ -10,7 +10,7 @@ from django.test.utils import CaptureQueriesContext
 from django_dbqueue.fields import DbNow
 from django_dbqueue.mail.conf import TIME_TO_RUN
 from django_dbqueue.mail.in_doubt import mark_as_sent
-from django_dbqueue.mail.models import Email
+from django_dbqueue.mail.models import Email, Mailer
 from django_dbqueue.mail.sending.dry_run import DryRun
 from django_dbqueue.states import Status
 from django_dbqueue.worker.options import Options
@@ -186,7 +186,8 @@ def test_only_where_it_is_held_does_a_mail_cost_one_more_statement(server, setti
         with CaptureQueriesContext(connection) as statements:
             job.run()
         job.complete()
-        counts[word] = len(statements)
+        # Once a second, whichever mail it is, a pause is looked for.
+        counts[word] = sum(Mailer._meta.db_table not in one["sql"] for one in statements)
     assert counts["hold"] == counts["retry"] + 1
 
 
