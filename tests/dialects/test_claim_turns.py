@@ -68,8 +68,10 @@ def is_free(name):
 
 
 def somebody_waits(cursor):
-    sql = "SELECT COUNT(*) FROM information_schema.processlist WHERE state = 'User lock'"
-    cursor.execute(sql)
+    cursor.execute(
+        "SELECT COUNT(*) FROM information_schema.processlist "
+        "WHERE state = 'User lock' AND db = DATABASE()"
+    )
     return cursor.fetchone() != (0,)
 
 

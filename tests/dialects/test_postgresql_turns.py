@@ -64,7 +64,10 @@ def is_free(key):
 
 
 def somebody_waits(other):
-    sql = "SELECT COUNT(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+    sql = (
+        "SELECT COUNT(*) FROM pg_locks JOIN pg_database ON pg_database.oid = database "
+        "WHERE locktype = 'advisory' AND NOT granted AND datname = current_database()"
+    )
     return answer(other, sql) > 0
 
 
