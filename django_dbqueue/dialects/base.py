@@ -35,10 +35,8 @@ class Dialect:
 
     # Which collation compares names byte by byte, where the default one does not?
     name_collation: ClassVar[str | None] = None
-    # Is there only one writer at a time, so that claiming and finishing share a connection?
-    one_writer: ClassVar[bool] = False
-    # Does a column of numbers hold nothing but numbers?
-    has_typed_columns: ClassVar[bool] = True
+    one_writer: ClassVar[bool] = False  # at a time: claiming and finishing share a connection
+    has_typed_columns: ClassVar[bool] = True  # Does a column of numbers hold nothing else?
     # Does a look-up in such a query go by an index? Then ``heads`` are found in one statement.
     seeks_in_recursion: ClassVar[bool] = True
     has_lateral: ClassVar[bool] = False  # May a query in FROM name what stands before it?
@@ -53,8 +51,7 @@ class Dialect:
     lost_some = False  # Has the last claim lost, or left, to others a part of what came first?
     shares_sessions = False  # Does a pooler give others the sessions of this own connection?
     setup_hint: ClassVar[str] = ""  # what to do about a setup_problem
-    # The moment of execution in UTC, as SQL.
-    now: ClassVar[str] = ""
+    now: ClassVar[str] = ""  # the moment of execution in UTC, as SQL
     minute: ClassVar[str] = ""  # whole minutes since 1970, UTC
     # All of the ways above, as a pattern, and an instant in UTC: with them a test sets the clock.
     clock_pattern: ClassVar[str] = ""
@@ -112,6 +109,10 @@ class Dialect:
     def delete_by_key(self, table: str) -> str:
         """The beginning of a DELETE that reaches its rows by primary key."""
         return f"DELETE FROM {table}"
+
+    def read_column(self, name: str) -> str:
+        """A column that a statement reads, quoted: an error where the table has lost it."""
+        return str(self.connection.ops.quote_name(name))
 
     def by_prefix(self, column: str) -> str:
         """What an index of a column of texts is over, so that ``istartswith`` goes by it."""

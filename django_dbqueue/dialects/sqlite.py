@@ -122,6 +122,11 @@ class SQLite(Dialect):
         # Always the same statement, so it is prepared already.
         return f"{column} IN (SELECT value FROM json_each(%s))", [str(list(keys))]
 
+    def read_column(self, name: str) -> str:
+        # In double quotes SQLite takes the name of no column for a text.
+        bare = name.strip('"').replace("`", "``")
+        return f"`{bare}`"
+
     def by_prefix(self, column: str) -> str:
         return f"{column} COLLATE NOCASE"
 

@@ -123,11 +123,11 @@ def copy_to_archive(table: Table, keys: Sequence[Any]) -> int:
     """
     assert table.policy.archive is not None
     archived = apps.get_model(table.policy.archive)
-    quote = table.connection.ops.quote_name
+    quote, read = table.connection.ops.quote_name, table.dialect.read_column
     names = [f.column for f in archived._meta.concrete_fields if not f.generated]
     columns = ", ".join(map(quote, names))
     ended = {"finished_at": f"COALESCE(finished_at, {table.dialect.now})"}
-    values = ", ".join(ended.get(name, quote(name)) for name in names)
+    values = ", ".join(ended.get(name, read(name)) for name in names)
     return changed(
         table.connection,
         f"INSERT INTO {quote(archived._meta.db_table)} ({columns}) "

@@ -118,7 +118,7 @@ class Table:
 
     def _own(self, name: str) -> str:
         fields = self.model._meta._forward_fields_map
-        return self.connection.ops.quote_name(name) if name in fields else "NULL"
+        return self.dialect.read_column(name) if name in fields else "NULL"
 
     @property
     def place(self) -> tuple[str, str]:
@@ -229,7 +229,8 @@ def _table(model: type[Any], connection: BaseDatabaseWrapper) -> Table:
     fetched = [f for f in meta.concrete_fields if f.name not in LEFT_OUT]
     names = tuple(one.attname for one in fetched)
     compiler = model._base_manager.using(connection.alias).query.get_compiler(connection=connection)
-    columns = [one.select_format(compiler, quote(str(one.column)), ())[0] for one in fetched]
+    read = dialect.read_column
+    columns = [one.select_format(compiler, read(str(one.column)), ())[0] for one in fetched]
     columns.append(f"(expires_at IS NOT NULL AND expires_at <= {dialect.now})")
     return Table(
         model=model,

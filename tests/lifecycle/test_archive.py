@@ -4,13 +4,24 @@ from datetime import timedelta
 from uuid import uuid4
 
 import pytest
+from django.db import Error
 from django.utils import timezone
 
 from django_dbqueue.lifecycle import archive
 from django_dbqueue.lifecycle.low_instants import CHUNK
 from django_dbqueue.lifecycle.side_rows import gone
 from django_dbqueue.states import ARCHIVABLE, Status
-from tests.kit.jobs import buried, claimed, done, fresh, overwrite, start, start_all, table
+from tests.kit.jobs import (
+    buried,
+    claimed,
+    column_gone,
+    done,
+    fresh,
+    overwrite,
+    start,
+    start_all,
+    table,
+)
 from tests.queueapp.models import ArchivedKept, Kept, Note, Pruned, Uuid
 
 pytestmark = pytest.mark.usefixtures("db_rows")
@@ -48,6 +59,14 @@ def test_a_job_that_finished_long_ago_moves_to_the_archive_as_it_is():
     for field in ArchivedKept._meta.concrete_fields:
         assert getattr(row, field.attname) == getattr(old, field.attname), field.name
     assert archive.archive(table(Kept)) == 0
+
+
+def test_a_job_whose_table_lost_a_column_stays_there_as_it_is():
+    old = finished(Kept, 2, text="old")
+    with column_gone(Kept, "text"), pytest.raises(Error, match="text"):
+        archive.archive(table(Kept))
+    assert not ArchivedKept.objects.exists()
+    assert fresh(old).text == "old"
 
 
 def test_only_finished_jobs_are_archived():

@@ -112,9 +112,6 @@ def of_several_queues(table):
     return claim_of_several(table, ["default", "other"], 2, "w.1")
 
 
-@pytest.mark.skipif(
-    connection.vendor == "sqlite", reason="it takes the quoted name of no column for a text"
-)
 @pytest.mark.parametrize(
     ("model", "column", "claim_some"),
     [
@@ -133,9 +130,6 @@ def test_jobs_of_a_table_that_lost_a_column_stay_ready_and_uncharged(model, colu
     assert claim_some(table(model))
 
 
-@pytest.mark.skipif(
-    connection.vendor == "sqlite", reason="it takes the quoted name of no column for a text"
-)
 def test_a_suspect_of_a_table_that_lost_a_column_is_given_back():
     job = Sealed.objects.create()
     overwrite(job, crashes=1)

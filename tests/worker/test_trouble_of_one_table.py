@@ -88,9 +88,6 @@ def test_a_table_that_goes_away_under_a_worker_stops_no_other(worker, left):
     assert [fresh(job).attempts for job in jobs] == [1, 1]
 
 
-@pytest.mark.skipif(
-    connection.vendor == "sqlite", reason="it takes the quoted name of no column for a text"
-)
 @pytest.mark.parametrize("order", [(), ("--queue=first,default",), ("--queue=first=9,default=1",)])
 def test_a_table_that_lost_a_column_stops_no_other_though_it_comes_first(order):
     note = Note.objects.create(queue="first")
