@@ -7,7 +7,7 @@ from typing import Any
 from ..lifecycle.errors import entries
 from ..lifecycle.execute import rows
 from ..lifecycle.table import Table
-from ..lifecycle.versions import MIN_VERSION, has_versions
+from ..lifecycle.versions import MIN_VERSION
 from ..models import ArchivedJob
 from ..states import CLAIMABLE
 
@@ -60,7 +60,7 @@ def read(table: Table, key: Any, archive: type[ArchivedJob] | None = None) -> Fa
     quote = table.connection.ops.quote_name
     name = table.by_key if archive is None else quote(archive._meta.db_table)
     most = "NULL" if archive is not None else table.max_attempts
-    version = quote(MIN_VERSION) if archive is None and has_versions(table) else "NULL"
+    version = "NULL" if archive is not None else table.own_column(MIN_VERSION)
     ages = [table.dialect.seconds_until(column) for column in AGES]
     found = rows(
         table.connection,

@@ -104,21 +104,22 @@ class Table:
     @property
     def max_attempts(self) -> str:
         """The column of a job's own number of attempts, where the model has one."""
-        return self._own(MAX_ATTEMPTS)
+        return self.own_column(MAX_ATTEMPTS)
 
     @property
     def overdue_pauses(self) -> str:
         """The column of a job's own pauses after its time to run, where the model has one."""
-        return self._own(OVERDUE_PAUSES)
+        return self.own_column(OVERDUE_PAUSES)
 
     @property
     def claimed(self) -> str:
         """When a job was claimed, to be read (``errors.moment``)."""
         return self.dialect.readable_column("dequeued_time")
 
-    def _own(self, name: str) -> str:
-        fields = self.model._meta._forward_fields_map
-        return self.dialect.read_column(name) if name in fields else "NULL"
+    def own_column(self, name: str) -> str:
+        """The column of a field that only some models have, to be read; NULL where it has none."""
+        found = self.model._meta._forward_fields_map.get(name)
+        return "NULL" if found is None else self.dialect.read_column(found.column)
 
     @property
     def place(self) -> tuple[str, str]:
