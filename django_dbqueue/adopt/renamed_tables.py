@@ -10,12 +10,14 @@ from django.db.models.signals import post_migrate, pre_migrate
 from django.utils.translation import gettext_noop
 
 from ..fields import DbNow
-from ..models import Minute, Queue, Receipt, Total
+from ..models import FailureCount, FailureKind, Minute, Queue, RateBucket, Receipt, Total
 from ..models.queue import ALL
 
 Key = tuple[str, str]  # app label, model name
 
 TABLES_MAX = 100
+# What counts of jobs and rooms there are is made again by itself; receipts name a database, too.
+TAKEN_ALONG = (Queue, Minute, Total, RateBucket, FailureKind, FailureCount)
 PAUSE = gettext_noop("pauses a table that is not there")
 RECEIPTS = gettext_noop("are receipts of a table that is not there")
 ADVICE = {
@@ -80,7 +82,7 @@ def _move(
         renamed = after.get(_followed(key, plan), table)
         if renamed == table:
             continue
-        for model in (Queue, Minute, Total):
+        for model in TAKEN_ALONG:
             rows = model.objects.using(using)
             if not rows.filter(job_table=renamed).exists():
                 rows.filter(job_table=table).update(job_table=renamed)
