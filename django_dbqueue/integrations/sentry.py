@@ -15,6 +15,7 @@ from ..conf import conf
 from ..events import End, Enqueueing
 from ..exceptions import Bury, Retry, recorded
 from ..guard import raised
+from ..states import Status
 from .fence import fenced, nothing
 from .trace_column import SYSTEM, destination, has_column, key_of, put, queue_of, read
 
@@ -160,7 +161,10 @@ def _tell(span: Span, name: str, count: int) -> None:
 
 def reaped(sender: Any, job: Any, error: str | None, **_: Any) -> None:
     """A job that was stopped, or whose process died, has raised nothing that could be sent."""
-    if error is None or _integration() is None:
+    integration = _integration()
+    if error is None or integration is None:
+        return
+    if not integration.retries and job.status != Status.BURIED:
         return
     with sentry_sdk.isolation_scope() as scope:
         _describe(scope, sender._meta.label_lower, [job])

@@ -12,8 +12,10 @@ from sentry_sdk.transport import Transport
 from django_dbqueue import events, signals
 from django_dbqueue.integrations import sentry
 from django_dbqueue.integrations.sentry import DBQueueIntegration
+from django_dbqueue.states import Status
 from django_dbqueue.testing import virtual_clock
 from tests.kit.inline_worker import drain, work_off
+from tests.kit.jobs import overwrite
 from tests.kit.processes import worker
 from tests.queueapp.models import Note
 from tests.queueapp.traced import Watched, WatchedBatch, WatchedCoroutine
@@ -303,6 +305,20 @@ def test_a_job_over_its_time_to_run_is_told_though_it_raised_nothing(start):
     [event] = found
     assert event["message"].startswith("queueapp.watched: its time to run was over")
     assert event["tags"]["dbqueue.id"] == str(job.pk)
+
+
+def test_without_retries_a_job_over_its_time_is_told_once_it_is_buried(start):
+    found, told = start(retries=False), []
+    job = Watched.objects.create(time_to_run=5)
+    with virtual_clock() as clock:
+        for _ in range(2):
+            overwrite(job, status=Status.READY, retry_at=None)
+            assert Watched.objects.claim()
+            clock.move(3600)
+            work_off("queueapp.watched")
+            told.append([event["tags"]["dbqueue.attempt"] for event in found])
+    assert told == [[], [2]]
+    assert Watched.objects.buried().count() == 1
 
 
 def test_threads_and_coroutines_each_tell_once_of_their_own(database_url, tmp_path):
