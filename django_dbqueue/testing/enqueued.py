@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from django.db import connections, router
+from django.db import connections
 
 from .. import events
 from ..lifecycle.table import Table
@@ -13,6 +13,7 @@ from ..worker.served import queue_tables
 from .targets import Target, target_of
 
 LINES_MAX = 20  # of jobs in a message
+Place = tuple[type[Job], str]  # a queue table, and a database that has it
 
 
 class Enqueued:
@@ -24,9 +25,9 @@ class Enqueued:
 
     def __init__(self, models: Sequence[type[Job]] = ()) -> None:
         """``models``: those to look at, by default all queue tables that the test may reach."""
-        self.models = list(models) or _reachable()
-        self._before = {model: _keys(model) for model in self.models}
-        self._claimed: dict[type[Job], dict[Any, Job]] = {model: {} for model in self.models}
+        self.places = _reachable(models or queue_tables()) or _written(models)
+        self._before = {place: _keys(place) for place in self.places}
+        self._claimed: dict[Place, dict[Any, Job]] = {place: {} for place in self.places}
 
     @contextmanager
     def watching(self) -> Iterator[None]:
@@ -38,17 +39,25 @@ class Enqueued:
             events.claimed.receivers.remove(self._note_claimed)
 
     def _note_claimed(self, table: Table, found: dict[str, list[Any]]) -> None:
-        if table.model in self._claimed:
+        place = table.model, table.connection.alias
+        if place in self._claimed:
             keys = [job.pk for jobs in found.values() for job in jobs]
-            new = [key for key in keys if key not in self._before[table.model]]
-            self._claimed[table.model] |= _rows(table.model).in_bulk(new)
+            new = [key for key in keys if key not in self._before[place]]
+            self._claimed[place] |= _rows(place).in_bulk(new)
+
+    def names(self, *models: type[Job]) -> list[str]:
+        """Of these tables, by default all, where the test may reach them, as ``runworker`` takes
+        them."""
+        asked = {model._meta.concrete_model for model in models}
+        places = [place for place in self.places if place[0] in asked or not asked]
+        return [f"{model._meta.label}@{alias}" for model, alias in places]
 
     def jobs(self) -> list[Any]:
         """Those of one instant, which on SQLite is a millisecond, by table and key."""
         found: list[Any] = []
-        for number, model in enumerate(self.models):
-            new = _rows(model).in_bulk(list(_keys(model) - self._before[model]))
-            every = self._claimed[model] | new
+        for number, place in enumerate(self.places):
+            new = _rows(place).in_bulk(list(_keys(place) - self._before[place]))
+            every = self._claimed[place] | new
             found += [(job.created_at, number, key, job) for key, job in every.items()]
         return [job for *_, job in sorted(found, key=lambda one: one[:3])]
 
@@ -56,7 +65,7 @@ class Enqueued:
         """The jobs of a target that hold these values; ``TypeError`` for names it has not."""
         target = target_of(asked)
         target.check(values)
-        if target.model not in self.models:
+        if target.model not in {model for model, _ in self.places}:
             raise TypeError(
                 f"{target} is not looked at: its database is not open to this test, or has no table"
             )
@@ -99,19 +108,24 @@ def captured_jobs(*models: type[Job]) -> Iterator[list[Any]]:
     found += enqueued.jobs()
 
 
-def _rows(model: type[Job]) -> Any:
-    return model._base_manager.using(router.db_for_write(model))
+def _rows(place: Place) -> Any:
+    model, alias = place
+    return model._base_manager.using(alias)
 
 
-def _keys(model: type[Job]) -> set[Any]:
-    return set(_rows(model).values_list("pk", flat=True))
+def _keys(place: Place) -> set[Any]:
+    return set(_rows(place).values_list("pk", flat=True))
 
 
-def _reachable() -> list[type[Job]]:
-    """The queue tables whose database is open to this test, and has the table."""
-    models = [(model, router.db_for_write(model)) for model in queue_tables()]
-    there = {alias: _table_names(alias) for alias in {alias for _, alias in models}}
-    return [model for model, alias in models if model._meta.db_table in there[alias]]
+def _written(models: Sequence[type[Job]]) -> list[Place]:
+    return [(model, alias) for model in models for alias in model.written_databases()]
+
+
+def _reachable(models: Sequence[type[Job]]) -> list[Place]:
+    """Where a table is on a database that is open to this test."""
+    places = _written(models)
+    there = {alias: _table_names(alias) for alias in {alias for _, alias in places}}
+    return [(model, alias) for model, alias in places if model._meta.db_table in there[alias]]
 
 
 def _table_names(alias: str) -> list[str]:

@@ -72,5 +72,12 @@ class Jobs:
         return captured_jobs(*models)
 
     def _names(self, tables: tuple[type[Job] | str, ...]) -> list[str]:
-        asked = tables or self._enqueued.models
-        return [one if isinstance(one, str) else one._meta.label for one in asked]
+        if not tables:
+            return self._enqueued.names()
+        names: list[str] = []
+        for one in tables:
+            if isinstance(one, str):
+                names.append(one)
+            else:
+                names += self._enqueued.names(one) or [one._meta.label]
+        return names

@@ -44,6 +44,18 @@ class Booked(Job):
         if self.queue == "torn":
             raise RuntimeError("no ink")
 """
+SHARDED = """
+class Sharded(Job):
+    class Meta(Job.Meta):
+        pass
+
+    @classmethod
+    def written_databases(cls):
+        return ["default", "books"]
+
+    def run(self):
+        pass
+"""
 # A test database of its own; on SQLite in memory, without any options.
 SETTINGS = """
 from kiosk_settings import *
@@ -94,6 +106,34 @@ class OnTwoDatabases(JobTestMixin, TestCase):
         self.assert_enqueued(Booked, queue="torn", state="buried")
 
     test_and_are_rolled_back_after_it = test_effects_happen_once
+"""
+UNITTESTS_OF_SHARDS = """
+from django.test import TestCase
+from django_dbqueue.testing import JobTestMixin
+from kiosk.models import Sharded
+
+class OnBoth(JobTestMixin, TestCase):
+    databases = {"default", "books"}
+
+    def test_jobs_of_both_are_seen_and_run(self):
+        with self.captured_jobs() as found:
+            near, far = (Sharded.objects.using(one).create() for one in ("default", "books"))
+            self.assertEqual(near.pk, far.pk)
+            self.assertEqual(self.run_all(), 2)
+        self.assertEqual([job._state.db for job in found], ["default", "books"])
+
+    def test_a_job_of_the_other_one_is_told(self):
+        self.assert_not_enqueued(Sharded)
+        Sharded.objects.using("books").create(queue="far")
+        self.assert_enqueued(Sharded, queue="far")
+        with self.assertRaises(AssertionError):
+            self.assert_not_enqueued(Sharded)
+
+class OnOne(JobTestMixin, TestCase):
+    def test_what_the_test_may_not_reach_is_left_alone(self):
+        for tables in ((), (Sharded,)):
+            Sharded.objects.using("default").create()
+            self.assertEqual(self.run_all(*tables), 1)
 """
 PYTESTS = """
 import pytest
@@ -157,6 +197,17 @@ def test_unittest_and_pytest_run_it_in_a_transaction_and_without(db_rows, projec
     assert code == 1, said
     assert "1 failed, 6 passed" in said
     assert "no kiosk.Label with text='cup' was enqueued, nor anything else" in said
+
+
+@pytest.mark.each_database
+def test_a_table_on_several_databases_is_seen_on_all_that_the_test_may_reach(db_rows, project):
+    project.models(MODELS + SHARDED)
+    project.run("makemigrations", "kiosk")
+    (project.app / "tests.py").write_text(UNITTESTS_OF_SHARDS)
+    where = {"cwd": project.folder, "env": project.environment}
+    code, said = python("-m", "django", "test", "--noinput", "kiosk", **where)
+    assert code == 0, said
+    assert "Ran 3 tests" in said
 
 
 @pytest.mark.process
