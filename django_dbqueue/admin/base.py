@@ -82,7 +82,8 @@ class ReadOnlyAdmin(JobPermissions, ViewOnly, Base):
 
     def lookup_allowed(self, lookup: str, value: Any, request: Any = None) -> bool:
         named = {one[0] if isinstance(one, tuple | list) else one for one in self.list_filter}
-        may_ask = lookup.partition("__")[0] in named or self.may_find_by(request, lookup)
+        is_named = lookup.partition("__")[0] in named and not self.names_secret(lookup)
+        may_ask = is_named or self.may_find_by(request, lookup)
         return bool(may_ask and super().lookup_allowed(lookup, value, request))
 
     def may_find_by(self, request: HttpRequest, lookup: str) -> bool:
@@ -92,8 +93,15 @@ class ReadOnlyAdmin(JobPermissions, ViewOnly, Base):
         for field in self.opts.concrete_fields:
             if asked in {field.name, field.attname} and not field.primary_key:
                 is_seen = field.name in self.open_columns or self.has_inspect_permission(request)
-                return is_seen and not self.is_masked(field.name)
+                return is_seen and not self.names_secret(lookup)
         return True
+
+    def names_secret(self, lookup: str) -> bool:
+        """Whether it names a column that is masked, or what is masked within a column."""
+        column, *keys = lookup.lstrip("^=@").split("__")
+        others = [one for one in self.opts.concrete_fields if not one.primary_key]
+        own = {name for one in others for name in (one.name, one.attname)}
+        return column in own and any(map(self.is_masked, (column, *keys)))
 
     def is_masked(self, name: str) -> bool:
         return is_sensitive(name, self.masked)
@@ -107,7 +115,11 @@ class ReadOnlyAdmin(JobPermissions, ViewOnly, Base):
         return rows.using(alias_of(request, self.model)) if self.is_spread() else rows
 
     def get_list_filter(self, request: HttpRequest) -> list[Any]:
-        filters = list(super().get_list_filter(request))
+        filters = [
+            one
+            for one in super().get_list_filter(request)
+            if not self.names_secret(str(one[0] if isinstance(one, tuple | list) else one))
+        ]
         return [*filters, DatabaseFilter] if self.is_spread() else filters
 
     def is_spread(self) -> bool:
@@ -223,11 +235,18 @@ class ReadOnlyAdmin(JobPermissions, ViewOnly, Base):
         names = super().get_list_display(request)
         if not self.has_inspect_permission(request):
             names = without_error_texts(names, self.error_columns)
-        return columns(self.model, names)
+        return columns(self, names)
+
+    def get_list_display_links(self, request: HttpRequest, list_display: Any) -> Any:
+        links = super().get_list_display_links(request, list_display)
+        if links is None:
+            return None
+        # A column may be shown by a function of its name.
+        return [one for one in list_display if {one, getattr(one, "__name__", one)} & {*links}]
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> list[Any]:
         names: Any = self.fields or [field.name for field in self.opts.concrete_fields]
-        return columns(self.model, names)
+        return columns(self, names)
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> list[Any]:
         return self.get_readonly_fields(request, obj)

@@ -17,7 +17,7 @@ from ..operate import walking
 from ..operate.recording import message, record_of
 from ..states import Status
 from .confirmation import filters, selected_keyset
-from .masking import MASK, is_sensitive, masked
+from .masking import MASK, masked
 
 CHUNK_ROWS = 500
 # With one of these at its beginning a cell is a formula, for some programs.
@@ -35,7 +35,7 @@ class Export:
             is_left_out = field.name in model_admin.not_exported or isinstance(field, BinaryField)
             if is_seen and not is_left_out:
                 self.fields.append(field)
-        self.more = model_admin.masked
+        self.more, self.is_masked = model_admin.masked, model_admin.is_masked
         names = [one.attname for one in self.fields]
         rows = queryset.select_related(None).only(*names)
         self.keyset = selected_keyset(model_admin, request, rows)
@@ -72,7 +72,7 @@ class Export:
         if field.name == "status":
             is_plain = row.state == dict(Status.choices).get(row.status)
             return self.labels[row.status] if is_plain else row.state
-        if is_sensitive(field.name, self.more):
+        if self.is_masked(field.name):
             return MASK
         value = masked(getattr(row, field.attname), self.more)
         if isinstance(value, dict | list):

@@ -164,7 +164,10 @@ class JobPage(Base):
         fields: dict[Any, Any] = {one.name: one for one in self.opts.concrete_fields}
         names = super().get_readonly_fields(request, obj)
         found = [(name, fields.get(getattr(name, "__name__", name))) for name in names]
-        return [column(one, _shown) if isinstance(one, SHOWN) else name for name, one in found]
+        return [
+            column(one, _shown) if isinstance(one, SHOWN) and not self.is_masked(one.name) else name
+            for name, one in found
+        ]
 
     def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
         """Without what tells what the job holds, which has parts of the page to itself: of those

@@ -35,6 +35,7 @@ from .lists import (
     QueueFilter,
     RetryingFilter,
     StateFilter,
+    columns,
     is_of_failure,
 )
 from .schedule import schedule
@@ -127,7 +128,7 @@ class JobAdmin(JobPage, ReadOnlyAdmin):
         selected = tabs.selected_state(request)
         names = columns_of(super().get_list_display(request), selected)
         is_shown = self.model.takes_keys and self.has_inspect_permission(request)
-        return [*names, "concurrency_key"] if is_shown else names
+        return [*names, *columns(self, ["concurrency_key"])] if is_shown else names
 
     def get_list_filter(self, request: HttpRequest) -> list[Any]:
         by_time = time_filters(request, tabs.selected_state(request))

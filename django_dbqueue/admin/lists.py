@@ -1,12 +1,22 @@
 """Lists that stay fast however long the table is."""
 
+import json
 from collections.abc import Callable, Collection, Iterable
 from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from django.contrib import admin
 from django.core.paginator import Paginator
-from django.db.models import Field, IntegerField, Model, QuerySet
+from django.db.models import (
+    CharField,
+    Field,
+    IntegerField,
+    JSONField,
+    Model,
+    QuerySet,
+    TextField,
+    URLField,
+)
 from django.http import HttpRequest
 from django.utils.functional import cached_property
 from django.utils.translation import gettext as _
@@ -18,10 +28,14 @@ from ..monitor.report import known_queues
 from ..operate.keyset import COUNTED_ROWS_MAX
 from ..operate.orders import in_state, is_in_state
 from ..states import Status
+from .arguments import LIFECYCLE
 from .databases import alias_of
+from .masking import MASK, masked
 
 QUEUES_MAX = 100
 NEWEST_ROWS = 1000  # in which queues are looked for
+# Columns that may hold JSON, with secrets in it.
+TEXTS = (CharField, TextField, JSONField)
 # What is no error, but what its own code, or a person, wanted.
 ON_PURPOSE = {
     "Bury": gettext_lazy("buried on purpose"),
@@ -171,14 +185,47 @@ def error_class(job: Any) -> str:
     return name if isinstance(name, str) else _("an error")
 
 
-def columns(model: type[Model], names: Iterable[Any]) -> list[Any]:
-    """The columns of these names, numbers as they are stored."""
-    numbers = {
-        field.name: field
-        for field in model._meta.concrete_fields
-        if isinstance(field, IntegerField) and not field.choices
-    }
-    return [column(numbers[name], stored) if name in numbers else name for name in names]
+def columns(model_admin: Any, names: Iterable[Any]) -> list[Any]:
+    """The columns of these names, numbers as they are stored, and secrets masked."""
+    fields: dict[Any, Any] = {}
+    for field in model_admin.opts.concrete_fields:
+        fields |= dict.fromkeys((field.name, field.attname), field)
+    return [_column_of(model_admin, fields[one]) if one in fields else one for one in names]
+
+
+def _column_of(model_admin: Any, field: "Field[Any, Any]") -> Any:
+    if model_admin.is_masked(field.name) and not field.primary_key:
+        return column(field, hidden)
+    if field.choices:
+        return field.name
+    if isinstance(field, IntegerField):
+        return column(field, stored)
+    is_plain = field.name in LIFECYCLE or isinstance(field, URLField)
+    if is_plain or not isinstance(field, TEXTS):
+        return field.name
+    empty = str(model_admin.get_empty_value_display())
+    return column(field, without_secrets(tuple(model_admin.masked), empty))
+
+
+def hidden(_row: Model, _field: "Field[Any, Any]") -> str:
+    return MASK
+
+
+@cache
+def without_secrets(
+    more: tuple[str, ...], empty: str
+) -> "Callable[[Model, Field[Any, Any]], object]":
+    """The value of a column that may hold JSON; ``more`` adds names of what is sensitive;
+    ``empty`` is shown where there is nothing."""
+
+    def value_of(row: Model, field: "Field[Any, Any]") -> object:
+        value = masked(stored(row, field), more)
+        if value in field.empty_values:
+            return empty
+        is_json = isinstance(value, dict | list)
+        return json.dumps(value, ensure_ascii=False, default=str) if is_json else value
+
+    return value_of
 
 
 def stored(row: Model, field: "Field[Any, Any]") -> object:

@@ -3,12 +3,22 @@
 import json
 
 import pytest
+from django.contrib import admin
 
+from django_dbqueue.admin import JobAdmin
 from django_dbqueue.admin.masking import MASK, masked
+from django_dbqueue.mail.admin import EmailAdmin
 from django_dbqueue.mail.deliveries import Delivery, Outcome
+from django_dbqueue.tasks.admin import TaskAdmin
+from django_dbqueue.tasks.models import Task
 from tests.kit.jobs import overwrite
 from tests.kit.mail import finished, queued
 from tests.kit.mail_admin import LIST, page_of, text_of
+from tests.queueapp.models import Note, Shared
+
+NOTES, SHARED, TASKS = (
+    *("/admin/queueapp/note/", "/admin/queueapp/shared/", "/admin/dbqueue_tasks/task/"),
+)
 
 
 @pytest.mark.parametrize("begin", ["", " ", "\n"])
@@ -42,3 +52,80 @@ def test_what_a_server_said_of_a_recipient_is_for_those_who_may_inspect(people, 
     page = text_of(client.get(page_of(email)))
     assert "refused" in page
     assert ("no such canary here" in page) == may_inspect
+
+
+@pytest.fixture
+def own_admin(monkeypatch):
+    """The admin of a project, which masks two columns."""
+
+    class OwnAdmin(JobAdmin):
+        masked = ("text", "action")
+        open_columns = JobAdmin.open_columns | {"text", "action"}
+
+    monkeypatch.setattr(admin.site.get_model_admin(Note), "__class__", OwnAdmin)
+    return OwnAdmin
+
+
+@pytest.mark.usefixtures("db_rows")
+def test_a_list_masks_the_column_that_it_shows(people, own_admin):
+    own_admin.list_display = ("id", "text")
+    own_admin.list_display_links = ("text",)
+    job = Note.objects.create(text="s3cret")
+    for may in (["view_note"], ["view_note", "inspect_note"]):
+        page = text_of(people(*may).get(NOTES))
+        assert "s3cret" not in page
+        assert f'<a href="{NOTES}{job.pk}/change/">{MASK}</a>' in page
+
+
+@pytest.mark.usefixtures("db_rows")
+def test_a_page_masks_the_column_that_it_is_told_to_show(people, own_admin):
+    own_admin.fields = ("state", "text")
+    job = Note.objects.create(text="s3cret")
+    page = text_of(people("view_note").get(f"{NOTES}{job.pk}/change/"))
+    assert "s3cret" not in page
+    assert MASK in page
+
+
+@pytest.mark.usefixtures("db_rows")
+def test_a_list_has_no_filter_by_what_is_masked(browser, own_admin):
+    own_admin.list_filter = ("action",)
+    Note.objects.create(action="s3cret")
+    assert "s3cret" not in text_of(browser.get(NOTES))
+    assert browser.get(NOTES, {"action": "s3cret"}).status_code == 400
+
+
+@pytest.mark.usefixtures("db_rows")
+def test_a_list_shows_json_without_the_secrets_in_it(browser, monkeypatch):
+    monkeypatch.setattr(TaskAdmin, "list_display", ("id", "kwargs"))
+    Task.objects.create(task_path="x.y", kwargs={"password": "s3cret", "size": 7})
+    page = text_of(browser.get(TASKS))
+    assert "s3cret" not in page
+    assert f"&quot;password&quot;: &quot;{MASK}&quot;, &quot;size&quot;: 7" in page
+
+
+@pytest.mark.usefixtures("db_rows")
+def test_a_list_masks_the_key_that_it_adds_by_itself(browser, monkeypatch):
+    monkeypatch.setattr(admin.site.get_model_admin(Shared), "masked", ("concurrency_key",))
+    Shared.objects.create(tenant="s3cret")
+    column = 'class="field-concurrency_key">'
+    assert f"{column}{MASK}<" in text_of(browser.get(SHARED))
+
+
+@pytest.mark.usefixtures("db_rows", "queueing")
+def test_the_page_of_mail_masks_who_sent_it(browser, monkeypatch):
+    monkeypatch.setattr(EmailAdmin, "masked", ("from_email",))
+    email = queued("anna")
+    page = text_of(browser.get(page_of(email)))
+    assert f'<div class="field-from_email"><dt>From</dt><dd>{MASK}</dd>' in page
+
+
+@pytest.mark.usefixtures("db_rows", "queueing")
+def test_deliveries_tell_no_address_where_recipients_are_masked(browser, monkeypatch):
+    monkeypatch.setattr(EmailAdmin, "masked", ("recipients",))
+    email = finished(failed=True)
+    overwrite(email, deliveries={"anna@x.example": Delivery(Outcome.REFUSED, 550, "no").stored()})
+    data = {"action": "export_selected", "_selected_action": [email.pk]}
+    exported = browser.post(LIST, data).getvalue().decode()
+    assert "refused" not in exported
+    assert "anna" not in exported.split("message_id")[0]
+    assert browser.get(LIST, {"deliveries__icontains": "anna"}).status_code == 400

@@ -73,7 +73,7 @@ MUTANTS = [
     ),
     (
         BASE,
-        'may_ask = lookup.partition("__")[0] in named or self.may_find_by(request, lookup)',
+        "may_ask = is_named or self.may_find_by(request, lookup)",
         "may_ask = True",
         "the list tells letter by letter what may not be seen",
     ),
@@ -88,6 +88,12 @@ MUTANTS = [
         "return not is_own and super().has_delete_permission(request, obj)",
         "return super().has_delete_permission(request, obj)",
         "a job that is claimed is deleted by Django's own page",
+    ),
+    (
+        LISTS,
+        "if model_admin.is_masked(field.name) and not field.primary_key:",
+        "if False:",
+        "a list shows the column that the project calls secret",
     ),
     (
         LISTS,
@@ -181,8 +187,8 @@ MUTANTS = [
     ),
     (
         EXPORT,
-        "if is_sensitive(field.name, self.more):",
-        "if is_sensitive(field.name):",
+        "if self.is_masked(field.name):",
+        "if False:",
         "what the project calls secret is exported",
     ),
     (

@@ -86,6 +86,10 @@ class MailPages(ContentViews):
     ) -> QuerySet[Any]:
         return search.found(self, request, rows, term, keys)
 
+    def is_masked(self, name: str) -> bool:
+        # What became of each recipient is kept by address.
+        return super().is_masked("recipients" if name == "deliveries" else name)
+
     def lookup_allowed(self, lookup: str, value: Any, request: Any = None) -> bool:
         # A person who may see messages opens one; nobody searches in all of them.
         is_hidden = lookup.partition("__")[0] == "message"
