@@ -100,8 +100,12 @@ class JobPage(Base):
 
     def page_of(self, request: HttpRequest, job: Any) -> Page:
         may_inspect = self.has_inspect_permission(request)
-        explanation = self.explanation(job)
-        if not may(request, Worker, "view"):
+        hidden = [
+            one for one in ("concurrency_key", "errors") if not self.may_find_by(request, one)
+        ]
+        explanation = self.explanation(job, hidden)
+        may_name_workers = may(request, Worker, "view")
+        if not may_name_workers:
             explanation = _without_workers(explanation, job._state.db or "default")
         now, age = timezone.now(), explanation.until.get("created_at")
         if age is not None and isinstance(job.created_at, datetime):
@@ -111,7 +115,7 @@ class JobPage(Base):
             job=job,
             word=self.state_word(job, explanation),
             explanation=explanation,
-            events=timeline(job, may_inspect, now),
+            events=timeline(job, may_inspect, now, may_name_workers),
             buttons=self.buttons_for(request, job),
             list_url=list_url(
                 self.admin_site, request, self.model, **query_of(self.model, job._state.db)
@@ -138,13 +142,14 @@ class JobPage(Base):
         shown = None if may_inspect else self.open_columns
         return list(arguments(job, self.masked, shown))
 
-    def explanation(self, job: Any) -> Explanation:
+    def explanation(self, job: Any, hidden: Collection[str] = ()) -> Explanation:
+        """``hidden``: the columns that hold what the reader may not see."""
         alias = job._state.db or "default"
         try:
             if isinstance(job, Job):
-                return explain(table_of(type(job), alias), job.pk)
+                return explain(table_of(type(job), alias), job.pk, hidden)
             for model in others(type(job)):
-                return explain_archived(table_of(model, alias), job.pk)
+                return explain_archived(table_of(model, alias), job.pk, hidden)
         except UnknownJob as error:  # it was archived or deleted a moment ago
             return Explanation("gone", [str(error)])
         return Explanation(job.state, [_("It has ended, and is kept in the archive.")])

@@ -57,14 +57,20 @@ KICKED = Event(
 )
 
 
-def timeline(job: Any, may_inspect: bool, now: datetime) -> list[Event]:
-    """Users who may not inspect it see that and when attempts failed, but not what they said."""
-    events = [Event("enqueued", _("Enqueued"), job.created_at), *_attempts(job, may_inspect)]
+def timeline(
+    job: Any, may_inspect: bool, now: datetime, may_name_workers: bool = True
+) -> list[Event]:
+    """Users who may not inspect it see that and when attempts failed, but not what they said; the
+    host is for those who may see workers."""
+    tried = _attempts(job, may_inspect, may_name_workers)
+    events = [Event("enqueued", _("Enqueued"), job.created_at), *tried]
     return [replace(one, age=_age(one.at, now)) for one in [*events, *_now(job)]]
 
 
-def _attempts(job: Any, may_inspect: bool) -> Iterator[Event]:
+def _attempts(job: Any, may_inspect: bool, may_name_workers: bool) -> Iterator[Event]:
     found, ended, least = entries(job.errors), job.created_at, 0
+    if not may_name_workers:
+        found = [one | {"host": None} for one in found]
     if len(found) >= MAX_ERRORS:
         kept = _("Of its failures the last %(number)s are kept") % {"number": number(MAX_ERRORS)}
         yield Event("gap", kept)

@@ -1,6 +1,6 @@
 """One job's state, and what comes next, in sentences."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -47,15 +47,16 @@ class Explanation:
     until: dict[str, float | None] = field(default_factory=dict)
 
 
-def explain(table: Table, key: Any) -> Explanation:
+def explain(table: Table, key: Any, hidden: Collection[str] = ()) -> Explanation:
     """Why a job is not running, by the database's clock; ``UnknownJob`` where there is none.
 
-    A few queries, whatever the table holds; no message of an error is told, but its name.
+    A few queries, whatever the table holds; no message of an error is told, but its name, and the
+    words of a ``Bury``. ``hidden``: of ``concurrency_key`` and ``errors``, which are not told.
     """
     with table.dialect.decode_leniently():
-        facts = read(table, _db_key(table, key))
+        facts = read(table, _db_key(table, key), hidden=hidden)
         if facts is None:
-            return explain_archived(table, key)
+            return explain_archived(table, key, hidden)
         say = SENTENCES.get(facts.status)
         if say is None:
             words = _("Its status, %(status)s, means nothing: somebody wrote it by hand.")
@@ -64,11 +65,11 @@ def explain(table: Table, key: Any) -> Explanation:
         return Explanation(_state(facts), list(say(facts)), facts.until)
 
 
-def explain_archived(table: Table, key: Any) -> Explanation:
+def explain_archived(table: Table, key: Any, hidden: Collection[str] = ()) -> Explanation:
     """How a job ended that is in the archive; ``UnknownJob`` where there is none."""
     label = table.policy.archive
     archive: Any = apps.get_model(label) if label else None
-    facts = read(table, _db_key(table, key), archive) if archive else None
+    facts = read(table, _db_key(table, key), archive, hidden) if archive else None
     if facts is None:
         text = _("%(table)s %(key)s: there is no such job, and none in the archive")
         raise UnknownJob(text % {"table": table.label, "key": key})

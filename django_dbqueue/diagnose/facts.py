@@ -1,6 +1,7 @@
 """What is known of one job and of who could run it, by the database's clock."""
 
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,6 +39,7 @@ class Facts:
     attempts_max: int
     min_version: int  # of the code that it needs; 0 = any
     until: dict[str, float | None]
+    hidden: Collection[str] = ()  # columns that hold what is not to be told
 
     def ago(self, column: str) -> float | None:
         """Seconds since then; None where it is not set."""
@@ -54,7 +56,12 @@ class Facts:
         return str(self.errors[-1].get("reason") or "") if self.errors else ""
 
 
-def read(table: Table, key: Any, archive: type[ArchivedJob] | None = None) -> Facts | None:
+def read(
+    table: Table,
+    key: Any,
+    archive: type[ArchivedJob] | None = None,
+    hidden: Collection[str] = (),
+) -> Facts | None:
     """The facts of a row of the table, or of its archive, whatever a hand wrote into it; None where
     there is none."""
     quote = table.connection.ops.quote_name
@@ -88,6 +95,7 @@ def read(table: Table, key: Any, archive: type[ArchivedJob] | None = None) -> Fa
             column: None if seconds is None else float(seconds)
             for column, seconds in zip(AGES, until, strict=True)
         },
+        hidden=hidden,
     )
 
 

@@ -11,6 +11,8 @@ from ..lifecycle.keys import BLOCK, FAIL, Rule, rule_in
 from ..states import Status
 from .facts import Facts
 
+MASK = "********"  # in place of a key that is not to be told
+
 
 class Key(NamedTuple):
     name: str
@@ -37,7 +39,7 @@ def key_of(facts: Facts) -> Key | None:
 def of_key(facts: Facts, key: Key) -> Iterator[str]:
     """One sentence: who has the key, or comes before."""
     claimed = count_claimed(facts.table, [key.name]).get(key.name, 0)
-    values = {"key": key.name, "running": claimed, "limit": key.rule.limit}
+    values = {"key": _shown(facts, key), "running": claimed, "limit": key.rule.limit}
     if claimed >= key.rule.limit:
         yield _("It waits for its key %(key)s: %(running)s of %(limit)s run.") % values
     elif key.rule.is_fifo and (before := _before(facts, key)):
@@ -46,6 +48,10 @@ def of_key(facts: Facts, key: Key) -> Iterator[str]:
         yield _("Its key %(key)s is free: it becomes ready within seconds.") % values
     else:
         yield _("Its key %(key)s is free: %(running)s of %(limit)s run.") % values
+
+
+def _shown(facts: Facts, key: Key) -> str:
+    return MASK if "concurrency_key" in facts.hidden else key.name
 
 
 def _before(facts: Facts, key: Key) -> str:
@@ -62,11 +68,11 @@ def _before(facts: Facts, key: Key) -> str:
                 "Job %(job)s of its key %(key)s comes before it, and is buried: kick or cancel "
                 "that one."
             )
-        return then % {"job": heads.buried, "key": key.name}
+        return then % {"job": heads.buried, "key": _shown(facts, key)}
     first = heads.first(order)
     if _is_lower(first, me):
         text = _("It waits for its turn by its key %(key)s: job %(job)s comes before it.")
-        return text % {"key": key.name, "job": first}
+        return text % {"key": _shown(facts, key), "job": first}
     return ""
 
 

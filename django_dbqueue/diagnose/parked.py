@@ -39,11 +39,7 @@ def _why_parked(facts: Facts) -> tuple[str, str, dict[str, Any]]:
         )
     others = _why_others_buried_it(facts)
     if not others and facts.last_exception == "Bury" and facts.attempts:
-        return (
-            _("It was buried %(time)s, as it asked for itself."),
-            _("It was buried, as it asked for itself."),
-            {},
-        )
+        return _parked_as_it_asked()
     if not others and facts.attempts >= most:
         values = {"number": facts.attempts, "most": most, "error": facts.last_exception or "?"}
         return (
@@ -57,10 +53,20 @@ def _why_parked(facts: Facts) -> tuple[str, str, dict[str, Any]]:
             ),
             values,
         )
+    if not others and facts.last_reason and "errors" in facts.hidden:
+        return _parked_as_it_asked()
     if reason := others or facts.last_reason:
         words = _("It was buried %(time)s: %(reason)s."), _("It was buried: %(reason)s.")
         return *words, {"reason": reason}
     return _parked_on_request(facts.attempts)
+
+
+def _parked_as_it_asked() -> tuple[str, str, dict[str, Any]]:
+    return (
+        _("It was buried %(time)s, as it asked for itself."),
+        _("It was buried, as it asked for itself."),
+        {},
+    )
 
 
 def _parked_on_request(attempts: int) -> tuple[str, str, dict[str, Any]]:

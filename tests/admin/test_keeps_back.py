@@ -1,12 +1,14 @@
 """What the admin keeps back: secrets in texts that hold JSON, and messages in an export."""
 
 import json
+import socket
 
 import pytest
 from django.contrib import admin
 
 from django_dbqueue.admin import JobAdmin
 from django_dbqueue.admin.masking import MASK, masked
+from django_dbqueue.exceptions import Bury
 from django_dbqueue.mail.admin import EmailAdmin
 from django_dbqueue.mail.deliveries import Delivery, Outcome
 from django_dbqueue.tasks.admin import TaskAdmin
@@ -129,3 +131,42 @@ def test_deliveries_tell_no_address_where_recipients_are_masked(browser, monkeyp
     assert "refused" not in exported
     assert "anna" not in exported.split("message_id")[0]
     assert browser.get(LIST, {"deliveries__icontains": "anna"}).status_code == 400
+
+
+@pytest.mark.usefixtures("db_rows")
+@pytest.mark.parametrize("is_masked", [False, True])
+@pytest.mark.parametrize("may_inspect", [False, True])
+def test_the_page_names_the_key_to_those_who_may_see_it(
+    people, monkeypatch, may_inspect, is_masked
+):
+    if is_masked:
+        monkeypatch.setattr(admin.site.get_model_admin(Shared), "masked", ("concurrency_key",))
+    *_, last = [Shared.objects.create(tenant="patient 7") for _ in range(3)]
+    Shared.objects.claim(limit=2)
+    browser = people("view_shared", *(["inspect_shared"] if may_inspect else []))
+    name = "patient 7" if may_inspect and not is_masked else MASK
+    page = text_of(browser.get(f"{SHARED}{last.pk}/change/"))
+    assert f"It waits for its key {name}: 2 of 2 run." in page
+
+
+@pytest.mark.usefixtures("db_rows")
+@pytest.mark.parametrize("may_inspect", [False, True])
+def test_the_words_of_a_bury_are_for_those_who_may_inspect(people, may_inspect):
+    Note.objects.create()
+    [job] = Note.objects.claim()
+    job.fail(Bury("the card of anna is declined", of=ValueError("no")))
+    browser = people("view_note", *(["inspect_note"] if may_inspect else []))
+    page = text_of(browser.get(f"{NOTES}{job.pk}/change/"))
+    assert ("It was buried a moment ago: the card of anna is declined." in page) == may_inspect
+    assert ("It was buried a moment ago, as it asked for itself." in page) != may_inspect
+
+
+@pytest.mark.usefixtures("db_rows")
+@pytest.mark.parametrize("may_see_workers", [False, True])
+def test_the_host_of_an_attempt_is_for_those_who_may_see_workers(people, may_see_workers):
+    Note.objects.create()
+    [job] = Note.objects.claim()
+    job.fail(ValueError("no"))
+    browser = people("view_note", *(["view_worker"] if may_see_workers else []))
+    page = text_of(browser.get(f"{NOTES}{job.pk}/change/"))
+    assert (f"on {socket.gethostname()}," in page) == may_see_workers

@@ -1,6 +1,6 @@
 """Emails in the queue and in the archive: nothing is edited; what a person may do is an action."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar
@@ -125,8 +125,8 @@ class MailPages(ContentViews):
         # They are the message, which has a part of the page to itself.
         return []
 
-    def explanation(self, job: Any) -> Any:
-        return replace(super().explanation(job), state=job.mail_state)  # type: ignore[misc]
+    def explanation(self, job: Any, hidden: Collection[str] = ()) -> Any:
+        return replace(super().explanation(job, hidden), state=job.mail_state)  # type: ignore[misc]
 
     def state_word(self, job: Any, explanation: Any) -> str:
         return str(job.mail_state_word)
