@@ -27,7 +27,7 @@ from . import confirmation, search, tabs, words
 from .changelist import JobList
 from .databases import DatabaseFilter, alias_of, aliases
 from .export import export
-from .lists import CappedPaginator, columns, without_error_texts
+from .lists import CappedPaginator, columns, looks_within_json, without_error_texts
 from .masking import is_sensitive
 from .pages import auto_refresh, page_url
 from .permissions import JobPermissions, ViewOnly
@@ -84,6 +84,7 @@ class ReadOnlyAdmin(JobPermissions, ViewOnly, Base):
         named = {one[0] if isinstance(one, tuple | list) else one for one in self.list_filter}
         is_named = lookup.partition("__")[0] in named and not self.names_secret(lookup)
         may_ask = is_named or self.may_find_by(request, lookup)
+        may_ask = may_ask and not looks_within_json(self.model, lookup)
         return bool(may_ask and super().lookup_allowed(lookup, value, request))
 
     def may_find_by(self, request: HttpRequest, lookup: str) -> bool:

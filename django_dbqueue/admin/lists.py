@@ -36,6 +36,7 @@ QUEUES_MAX = 100
 NEWEST_ROWS = 1000  # in which queues are looked for
 # Columns that may hold JSON, with secrets in it.
 TEXTS = (CharField, TextField, JSONField)
+WHOLE = frozenset({"exact", "in", "isnull"})  # lookups that compare whole values
 # What is no error, but what its own code, or a person, wanted.
 ON_PURPOSE = {
     "Bury": gettext_lazy("buried on purpose"),
@@ -226,6 +227,17 @@ def without_secrets(
         return json.dumps(value, ensure_ascii=False, default=str) if is_json else value
 
     return value_of
+
+
+def looks_within_json(model: type[Model], lookup: str) -> bool:
+    """Whether it compares parts of what a column of JSON holds, or more and less: what is masked
+    in it would be told letter by letter."""
+    name, *parts = lookup.split("__")
+    for field in model._meta.concrete_fields:
+        holds_json = getattr(field, "holds_json", isinstance(field, JSONField))
+        if holds_json and field.name == name:
+            return not WHOLE.issuperset({*field.get_lookups()} & {*parts})
+    return False
 
 
 def stored(row: Model, field: "Field[Any, Any]") -> object:

@@ -40,6 +40,8 @@ def to_json(value: Any, name: str) -> str:
 class JSONText(models.TextField):  # type: ignore[type-arg]
     """A column of text; in Python the value. What is no JSON, by hand, reads as that text."""
 
+    holds_json = True  # so that the admin does not look for parts of it
+
     def from_db_value(self, value: Any, expression: Any, connection: BaseDatabaseWrapper) -> Any:
         if value is None:
             return None

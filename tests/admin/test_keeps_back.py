@@ -5,6 +5,7 @@ import socket
 
 import pytest
 from django.contrib import admin
+from django.contrib.auth.models import User
 
 from django_dbqueue.admin import JobAdmin
 from django_dbqueue.admin.masking import MASK, masked
@@ -16,7 +17,7 @@ from django_dbqueue.tasks.models import Task
 from tests.kit.jobs import overwrite
 from tests.kit.mail import finished, queued
 from tests.kit.mail_admin import LIST, page_of, text_of
-from tests.queueapp.models import Note, Shared
+from tests.queueapp.models import Everything, Note, Shared
 
 NOTES, SHARED, TASKS = (
     *("/admin/queueapp/note/", "/admin/queueapp/shared/", "/admin/dbqueue_tasks/task/"),
@@ -170,3 +171,30 @@ def test_the_host_of_an_attempt_is_for_those_who_may_see_workers(people, may_see
     browser = people("view_note", *(["view_worker"] if may_see_workers else []))
     page = text_of(browser.get(f"{NOTES}{job.pk}/change/"))
     assert (f"on {socket.gethostname()}," in page) == may_see_workers
+
+
+@pytest.mark.usefixtures("db_rows")
+@pytest.mark.parametrize("how", ["regex", "startswith", "icontains", "gt"])
+def test_no_filter_tells_what_json_holds_letter_by_letter(browser, how):
+    Task.objects.create(task_path="x.y", kwargs={"password": "s3cret"})
+    assert browser.get(TASKS, {f"kwargs__{how}": '"password": *"s'}).status_code == 400
+
+
+@pytest.mark.usefixtures("db_rows")
+@pytest.mark.parametrize(
+    ("lookup", "is_allowed"),
+    [
+        ("a_json__password", False),
+        ("a_json__login__token__exact", False),
+        ("a_json__login__startswith", False),
+        ("a_json__size", True),
+        ("a_json__size__exact", True),
+        ("a_json__isnull", True),
+        ("a_text__startswith", True),
+    ],
+)
+def test_json_is_filtered_by_whole_values_of_keys_that_are_no_secrets(rf, lookup, is_allowed):
+    request = rf.get("/")
+    request.user = User(is_superuser=True)
+    found = JobAdmin(Everything, admin.site).lookup_allowed(lookup, "s", request)
+    assert found == is_allowed
