@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured
+from django.db import transaction
 from django.db.utils import Error
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.cache import never_cache
@@ -136,6 +137,7 @@ def encoded(families: Iterable[Any], accept: str = "") -> tuple[bytes, str]:
     return encode(registry), content_type
 
 
+@transaction.non_atomic_requests
 @never_cache
 @require_safe
 def metrics_view(request: HttpRequest) -> HttpResponse:

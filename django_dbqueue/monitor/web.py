@@ -8,6 +8,7 @@ import time
 from dataclasses import dataclass
 
 from django.core.exceptions import ImproperlyConfigured
+from django.db import transaction
 from django.db.utils import Error
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.utils.translation import override
@@ -93,6 +94,7 @@ def cannot_be_asked(why: str) -> Verdict:
 HEALTH = Health()
 
 
+@transaction.non_atomic_requests
 @never_cache
 @require_safe
 def healthz_view(request: HttpRequest) -> HttpResponse:
@@ -107,6 +109,7 @@ def healthz_view(request: HttpRequest) -> HttpResponse:
     return HttpResponse("\n".join([*lines, ""]), status=status, content_type=kind)
 
 
+@transaction.non_atomic_requests
 @never_cache
 @require_safe
 def status_view(request: HttpRequest) -> HttpResponse:
