@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Any, ClassVar
+from urllib.parse import urlencode
 
 from django.contrib import admin, messages
 from django.contrib.admin import ModelAdmin, ShowFacets
@@ -10,7 +11,7 @@ from django.contrib.admin.views.main import SEARCH_VAR
 from django.db import connections
 from django.db.models import QuerySet
 from django.db.utils import Error
-from django.http import HttpRequest, HttpResponseRedirect
+from django.http import HttpRequest, HttpResponseRedirect, QueryDict
 from django.template.response import SimpleTemplateResponse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
@@ -25,7 +26,7 @@ from ..states import Status
 from ..texts.wording import STATES, state_word
 from . import confirmation, search, tabs, words
 from .changelist import JobList
-from .databases import DatabaseFilter, alias_of, aliases
+from .databases import DATABASE, DatabaseFilter, alias_of, aliases, query_of
 from .export import export
 from .lists import CappedPaginator, columns, looks_within_json, without_error_texts
 from .masking import is_sensitive
@@ -122,6 +123,16 @@ class ReadOnlyAdmin(JobPermissions, ViewOnly, Base):
             if not self.names_secret(str(one[0] if isinstance(one, tuple | list) else one))
         ]
         return [*filters, DatabaseFilter] if self.is_spread() else filters
+
+    def get_preserved_filters(self, request: HttpRequest) -> str:
+        """With the database of the page, so that its links stay with its row."""
+        kept = super().get_preserved_filters(request)
+        named = query_of(self.model, alias_of(request, self.model))
+        if not named:
+            return kept
+        filters = QueryDict(QueryDict(kept).get("_changelist_filters", ""), mutable=True)
+        filters[DATABASE] = named[DATABASE]
+        return urlencode({"_changelist_filters": filters.urlencode()})
 
     def is_spread(self) -> bool:
         """Whether there are rows on several databases."""

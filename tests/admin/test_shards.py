@@ -163,3 +163,13 @@ def test_a_shard_that_is_away_is_named_and_hides_no_other(browser, south, monkey
     text = text_of(browser.get(OVERVIEW))
     assert f"<code>{NOTE}@default</code>" in text
     assert text_of(browser.get(LIST))
+
+
+def test_the_page_of_a_job_links_to_the_history_of_its_database(browser, south):
+    Note.objects.using("default").create()
+    there = [south.create(), south.create()][-1]
+    page = text_of(browser.get(f"/admin/queueapp/note/{there.pk}/change/?database=south"))
+    link = html.unescape(re.search(r'href="([^"]*history/[^"]*)"', page)[1])
+    response = browser.get(link)
+    assert response.status_code == 200  # not on the first database, which has no such job
+    assert f"Change history: note {there.pk}" in text_of(response)
