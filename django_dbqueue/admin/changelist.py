@@ -17,6 +17,7 @@ from ..operate.keyset import Keyset, Page, WindowEnds, keyset_in, keyset_of_park
 from ..states import Status
 from . import tabs
 from .lists import is_parked_asked
+from .pages import AUTO_REFRESH_HEADER
 
 # Where a page of the list begins, and that it may be looked for longer.
 BEFORE, AFTER, LONG = "before", "after", "long"
@@ -88,7 +89,9 @@ class JobList(ChangeList):
             cursor = None if text is None else self._cursor_in(keyset, text)
         except ValueError:
             what = _("The address names no place in this list, which is shown from its beginning.")
-            messages.warning(request, what)
+            # A renewal shows no messages: they would pile up until the next page.
+            if AUTO_REFRESH_HEADER not in request.headers:
+                messages.warning(request, what)
             cursor, backwards = None, False
         self.is_long = LONG in request.GET
         seconds = LONG_WALK_SECONDS if self.is_long else walking.WALK_SECONDS

@@ -51,3 +51,11 @@ def test_the_list_of_an_archive_shows_the_state_that_was_asked_for(browser, stat
     [wanted] = ArchivedKept.objects.filter(status=status)
     page = text_of(browser.get(ARCHIVE, {"state": status.value}))
     assert re.findall(r"/archivedkept/(\d+)/change/", page) == [str(wanted.pk)]
+
+
+@pytest.mark.usefixtures("db_rows")
+def test_a_list_that_renews_itself_piles_up_no_warnings(browser):
+    url = "/admin/queueapp/note/"
+    for _ in range(3):
+        browser.get(url, {"after": "garbage"}, headers={"X-DBQueue-Live": "1"})
+    assert "names no place in this list" not in browser.get(url).content.decode()
