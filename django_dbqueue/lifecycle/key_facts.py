@@ -72,13 +72,15 @@ def with_parked(table: Table, names: Sequence[str]) -> list[str]:
 
 def parked_keys(table: Table, after: str, most: int) -> list[str]:
     """Up to so many keys with parked jobs, from a name on, by hopping."""
-    sql = (
-        f"SELECT concurrency_key FROM {table.name} WHERE {PARKED} AND concurrency_key > %s "
-        f"ORDER BY concurrency_key LIMIT 1"
-    )
+    keys = f"SELECT concurrency_key FROM {table.name} WHERE {PARKED} AND concurrency_key"
+    is_beyond = ">" if after else ">="  # SQL by hand may have written ''
     found: list[str] = []
-    while len(found) < most and (next_one := rows(table.connection, sql, [after])):
-        after = next_one[0][0]
+    while len(found) < most:
+        sql = f"{keys} {is_beyond} %s ORDER BY concurrency_key LIMIT 1"
+        next_one = rows(table.connection, sql, [after])
+        if not next_one:
+            break
+        after, is_beyond = next_one[0][0], ">"
         found.append(after)
     return found
 

@@ -57,7 +57,7 @@ def has_ready_keys(table: Table) -> bool:
     """Whether any ready job of the table has a concurrency key."""
     # In its order, so that no other index is taken, which has all ready jobs.
     sql = (
-        f"SELECT concurrency_key FROM {table.name} WHERE {CLAIMABLE} AND concurrency_key > %s "
+        f"SELECT concurrency_key FROM {table.name} WHERE {CLAIMABLE} AND concurrency_key >= %s "
         f"ORDER BY concurrency_key LIMIT 1"
     )
     return bool(rows(table.connection, sql, [""]))

@@ -5,7 +5,8 @@ from string import Formatter
 from typing import Any, NamedTuple
 
 from django.core.exceptions import ValidationError
-from django.db.models import Case, F, IntegerField, Value, When
+from django.db.models import Case, F, IntegerField, TextField, Value, When
+from django.db.models.functions import Cast, NullIf
 
 from ..exceptions import shown
 from ..fields import check_name
@@ -77,6 +78,13 @@ def key_from(
             problem = f"concurrency_key {shown(wanted)} cannot be worked out: {what}"
             raise ValidationError({"concurrency_key": problem}) from error
     return str(key) if key not in (None, "") else None
+
+
+def no_empty_key(value: Any) -> Any:
+    """What is written as a key: where an expression makes '' of a row, it has none."""
+    if not hasattr(value, "resolve_expression"):
+        return value
+    return NullIf(Cast(value, TextField()), Value(""), output_field=TextField())
 
 
 def status_with_another_key() -> Any:

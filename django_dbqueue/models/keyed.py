@@ -6,7 +6,7 @@ from django.db import models
 from django.utils.translation import gettext_lazy
 
 from ..fields import NameField
-from ..lifecycle.keys import ORDERS, status_with_another_key
+from ..lifecycle.keys import ORDERS, no_empty_key, status_with_another_key
 from ..states import Status
 from .index import HotIndex, PartialIndex
 from .job import Job
@@ -66,6 +66,10 @@ class KeyedJob(KeyColumns, Job):
     ) -> Any:
         written = {field.name: value for field, _, value in values}
         key = written.get("concurrency_key", "")
+        values = [
+            (field, raw, no_empty_key(value) if field.name == "concurrency_key" else value)
+            for field, raw, value in values
+        ]
         # What comes of an expression only the database knows.
         may_lose_key = key is None or hasattr(key, "resolve_expression")
         if may_lose_key and "status" not in written and not self.holds_claim():

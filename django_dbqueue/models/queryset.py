@@ -14,7 +14,7 @@ from ..fields import DbNow, check_name, check_words
 from ..lifecycle import admission, bulk, claim, enqueue, ready_queues
 from ..lifecycle.bulk_jobs import insert_jobs, prepare_jobs, unread
 from ..lifecycle.execute import retry
-from ..lifecycle.keys import gives_key, status_with_another_key
+from ..lifecycle.keys import gives_key, no_empty_key, status_with_another_key
 from ..lifecycle.side_rows import keyed, written_with
 from ..lifecycle.table import LIFECYCLE_COLUMNS, table_of
 from ..lifecycle.twins import renewal
@@ -74,6 +74,7 @@ class JobQuerySet(ByHandQuerySet[JobT]):
     def update(self, **kwargs: Any) -> int:
         _refuse(kwargs)
         if "concurrency_key" in kwargs and getattr(self.model, "takes_keys", False):
+            kwargs["concurrency_key"] = no_empty_key(kwargs["concurrency_key"])
             kwargs["status"] = status_with_another_key()
         return super().update(**kwargs)
 

@@ -5,7 +5,7 @@ from contextlib import closing
 import pytest
 from django.core.exceptions import ValidationError
 from django.db import connection, transaction
-from django.db.models import QuerySet, Value
+from django.db.models import F, QuerySet, Value
 
 from django_dbqueue.dialects import dialect_of
 from django_dbqueue.lifecycle import keyed_claim, reap
@@ -389,3 +389,36 @@ def test_a_claimed_job_stays_claimed_when_its_key_is_taken_away():
     Shared.objects.update(concurrency_key=None)
     assert fresh(job).status == Status.CLAIMED
     job.complete()
+
+
+def save_what_another_column_holds(job):
+    job.concurrency_key = F("tenant")
+    job.save()
+
+
+EXPRESSIONS = {
+    "save": save_what_another_column_holds,
+    "update": lambda job: Shared.objects.update(concurrency_key=F("tenant")),
+    "update with a number": lambda job: Shared.objects.update(concurrency_key=F("pk")),
+}
+
+
+@pytest.mark.parametrize("write", EXPRESSIONS.values(), ids=EXPRESSIONS)
+@pytest.mark.parametrize("tenant", ["", "b"])
+def test_a_key_that_an_expression_makes_is_none_where_it_is_empty(write, tenant):
+    [job] = make(1, tenant, concurrency_key="a")
+    write(fresh(job))
+    expected = str(job.pk) if write is EXPRESSIONS["update with a number"] else tenant or None
+    assert fresh(job).concurrency_key == expected
+    assert keys(claim()) == [job.pk]
+
+
+def test_a_key_that_is_empty_in_the_table_is_claimed_and_woken_as_any_other():
+    jobs = make(3)
+    with connection.cursor() as cursor:
+        cursor.execute(f"UPDATE {Shared._meta.db_table} SET concurrency_key = ''")
+    first, _ = claim()
+    assert claim() == []
+    QuerySet(Shared).filter(pk=first.pk).delete()
+    assert wake_forgotten(table(Shared)) == (1, "")
+    assert keys(claim()) == [jobs[2].pk]
