@@ -1,10 +1,10 @@
 """What bounds the queues of a table, asked at each enqueueing, so worked out once."""
 
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 from ..conf import cached, conf
-from ..fields import DbNow
+from ..fields import DbNow, later
 from .limiter import base_of
 from .policy import Policy
 from .queue_options import policy_of_queue, says_anything
@@ -36,7 +36,7 @@ def late_after(model: type, queue: str) -> float:
     return float(conf["LATE_AFTER"] if seconds is None else seconds)
 
 
-def expiry(model: type, queue: str, due: Any) -> Any:
+def expiry(model: type[Any], queue: str, due: Any) -> Any:
     """The ``expires_at`` of a new job that is given none; ``due`` is its ``retry_at``."""
     seconds = limits_of(model, queue).max_age
     if seconds is None:
@@ -45,9 +45,10 @@ def expiry(model: type, queue: str, due: Any) -> Any:
         return DbNow(plus=seconds)
     if isinstance(due, DbNow):
         return DbNow(plus=due.plus + seconds)
-    if not isinstance(due, datetime):
-        return None  # an expression of the project's own
+    if hasattr(due, "resolve_expression"):
+        return None  # of the project's own
+    moment = model._meta.get_field("retry_at").to_python(due)
     try:
-        return due + timedelta(seconds=seconds)
+        return later(moment, timedelta(seconds=seconds))
     except OverflowError:
         return None  # it is due when there is no calendar any more

@@ -1,7 +1,8 @@
 """max_age: how long a job may wait that says nothing of it."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from enum import IntEnum
+from zoneinfo import ZoneInfo
 
 import pytest
 from django.utils import timezone
@@ -30,6 +31,12 @@ def age(job=None):
     return None if job.expires_at is None else (job.expires_at - job.created_at).total_seconds()
 
 
+def patience():
+    """Seconds from when it is due until it expires."""
+    job = Note.objects.get()
+    return (job.expires_at - job.retry_at).total_seconds()
+
+
 @ways
 def test_a_job_that_says_nothing_expires(way):
     with limits(max_age=HOUR):
@@ -51,6 +58,24 @@ def test_a_delayed_job_waits_from_when_it_is_due(way):
     assert age() == pytest.approx(2 * HOUR, abs=2)
 
 
+@pytest.mark.parametrize("is_zoned", [True, False])
+@ways
+def test_a_change_of_clocks_takes_nothing_of_its_age(way, is_zoned, settings):
+    settings.USE_TZ, settings.TIME_ZONE = is_zoned, "Europe/Berlin"
+    zone = ZoneInfo("Europe/Berlin") if is_zoned else None
+    with limits(max_age=5400):
+        way(retry_at=datetime(2027, 3, 28, 1, 30, tzinfo=zone))
+    settings.USE_TZ = True
+    assert patience() == 5400
+
+
+@ways
+def test_a_due_time_may_be_text(way):
+    with limits(max_age=60):
+        way(retry_at="2027-03-28T01:30:00+01:00")
+    assert patience() == 60
+
+
 def test_so_does_one_with_a_delay():
     with limits(max_age=HOUR):
         Note.objects.enqueue(delay=HOUR)
@@ -69,12 +94,6 @@ def test_the_new_job_knows_when_it_expires():
     with limits(max_age=HOUR):
         job = Note.objects.create()
     assert job.expires_at == fresh(job).expires_at
-
-
-def patience():
-    """Seconds from when it is due until it expires."""
-    job = Note.objects.get()
-    return (job.expires_at - job.retry_at).total_seconds()
 
 
 def again(**columns):
