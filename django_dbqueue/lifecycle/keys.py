@@ -51,11 +51,31 @@ def rule_in(table: Table, queue: Any, limit: Any, order: Any) -> Rule:
 def give_key(job: Any) -> None:
     """Check the key of a new job, or work it out where the policy says how."""
     if job.concurrency_key is None:
-        wanted = policy_of_queue(type(job), base_of(type(job), job.queue)).concurrency_key
+        wanted = _wanted(job)
         if wanted is None:
             return
         job.concurrency_key = key_from(wanted, (job,), _Columns(job))
     check_key_columns(job.concurrency_key, job.concurrency_limit, job.key_order)
+
+
+def follow_columns(job: Any, columns: Mapping[str, Any]) -> bool:
+    """Write columns into a job that has been read; whether its key is another one by that. A key
+    that is not of its policy's making stays."""
+    wanted, old = _wanted(job), job.concurrency_key
+    may_follow = wanted is not None and key_from(wanted, (job,), _Columns(job)) == old
+    for name, value in columns.items():
+        setattr(job, name, value)
+    if not may_follow:
+        return False
+    job.concurrency_key = key_from(wanted, (job,), _Columns(job))
+    if job.concurrency_key is not None:
+        check_name(job.concurrency_key, "concurrency_key")
+    return bool(job.concurrency_key != old)
+
+
+def _wanted(job: Any) -> Any:
+    """How the policy of its queue makes a key; None where it makes none."""
+    return policy_of_queue(type(job), base_of(type(job), job.queue)).concurrency_key
 
 
 def gives_key(model: type[Any]) -> bool:

@@ -1,6 +1,6 @@
 """What becomes of a waiting job that another one with its ``dedup_key`` would have joined."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -10,8 +10,8 @@ from django.core.exceptions import ValidationError
 from ..exceptions import shown
 from ..fields import check_seconds
 from ..states import Status
-from .execute import changed, rows
-from .keys import PARKED, gives_key
+from .execute import changed, in_transaction, rows
+from .keys import PARKED, follow_columns, gives_key
 from .limits import has_max_age, limits_of
 from .policy import MAX_SECONDS
 from .side_rows import renewed_with
@@ -19,6 +19,7 @@ from .table import LIFECYCLE_COLUMNS, Table
 
 KEEP, REPLACE = "keep", "replace"
 WAITS = f"status IN ({Status.READY:d}, {Status.DELAYED:d})"
+TWIN = "queue = %s AND dedup_key = %s"
 # What tells the waiting job apart from the new one.
 KEPT_COLUMNS = LIFECYCLE_COLUMNS | {"queue", "created_at"}
 
@@ -78,26 +79,47 @@ def renewal(
 
 def renew(table: Table, job: Any, change: Renewal) -> bool:
     """Change the job that waits with the key of the new one; False where none waits."""
-    twin = "queue = %s AND dedup_key = %s"
-    params = [job.queue, job.dedup_key]
-    found = rows(table.connection, f"SELECT {table.pk} FROM {table.name} WHERE {twin}", params)
+    sql = f"SELECT {table.pk} FROM {table.name} WHERE {TWIN}"
+    found = rows(table.connection, sql, [job.queue, job.dedup_key])
     if not found:
         return False
-    sets, values = _sets(table, job, change)
-    sql = f"UPDATE {table.by_key} SET {sets} WHERE {table.pk} = %s AND {WAITS} AND {twin}"
-    key = found[0][0]
-    write = partial(changed, table.connection, sql, [*values, key, *params])
+    given = table, job, change, found[0][0]
+    if not change.columns or "concurrency_key" in change.columns or not gives_key(table.model):
+        return _write(*given)
+    return in_transaction(table.connection, partial(_write_with_key, *given))
+
+
+def _write(table: Table, job: Any, change: Renewal, key: Any, *rekeyed: str | None) -> bool:
+    """``rekeyed``: its new concurrency key, where it gets another one."""
+    sets, values = _sets(table, job, change, rekeyed)
+    sql = f"UPDATE {table.by_key} SET {sets} WHERE {table.pk} = %s AND {WAITS} AND {TWIN}"
+    params = [*values, key, job.queue, job.dedup_key]
+    write = partial(changed, table.connection, sql, params)
     return (renewed_with(table, key, write) if change.columns else write()) == 1
 
 
-def _sets(table: Table, job: Any, change: Renewal) -> tuple[str, list[Any]]:
+def _write_with_key(table: Table, job: Any, change: Renewal, key: Any) -> bool:
+    """The same; the concurrency key is that of the whole row, so nobody may change it meanwhile."""
+    rows_now = table.model._base_manager.using(table.connection.alias).select_for_update()
+    row = rows_now.filter(pk=table.model._meta.pk.to_python(key)).first()
+    if row is None:
+        return False
+    is_another = follow_columns(row, {name: getattr(job, name) for name in change.columns})
+    return _write(table, job, change, key, *[row.concurrency_key] * is_another)
+
+
+def _sets(
+    table: Table, job: Any, change: Renewal, rekeyed: Sequence[str | None]
+) -> tuple[str, list[Any]]:
     age = limits_of(table.model, job.queue).max_age if has_max_age(table.model) else None
     if change.says_expiry:
         age = None
-    names = _names(table, change, has_age=age is not None)
+    names = _names(change, has_age=age is not None)
     sets, values = _replaced(table, job, names)
+    sets += ["concurrency_key = %s"] * len(rekeyed)
+    values += rekeyed
     status = "status"
-    if "concurrency_key" in names:
+    if rekeyed or "concurrency_key" in names:
         status = f"CASE WHEN {PARKED} THEN {Status.READY:d} ELSE status END"
     if "retry_at" in names:
         status = f"{Status.DELAYED:d}"
@@ -113,11 +135,9 @@ def _sets(table: Table, job: Any, change: Renewal) -> tuple[str, list[Any]]:
     return ", ".join([*sets, f"status = {status}"]), values
 
 
-def _names(table: Table, change: Renewal, *, has_age: bool) -> list[str]:
+def _names(change: Renewal, *, has_age: bool) -> list[str]:
     """The columns of the new job that are written into the one that waits."""
     names = set(change.columns)
-    if names and gives_key(table.model):
-        names.add("concurrency_key")
     if has_age:  # the end follows the time, and nothing else
         names -= {"expires_at"}
         names |= {"expires_at"} if "retry_at" in names else set()

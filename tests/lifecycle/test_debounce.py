@@ -1,6 +1,7 @@
 """What a call with the dedup key of a waiting job does to that: keep, replace, debounce."""
 
 from datetime import timedelta
+from functools import partial
 
 import pytest
 from django.core.exceptions import ValidationError
@@ -10,6 +11,7 @@ from django.utils import timezone
 
 from django_dbqueue.fields import DbNow
 from django_dbqueue.states import Status
+from tests.kit.bounds import limits
 from tests.kit.jobs import claim_one, fresh, overwrite, start_all
 from tests.queueapp.models import Kept, Note, Shared
 
@@ -78,6 +80,36 @@ def test_the_concurrency_key_follows_the_columns():
     job, _ = ask(Shared, tenant="a")
     replace(Shared, tenant="b")
     assert (fresh(job).tenant, fresh(job).concurrency_key) == ("b", "b")
+
+
+def test_the_concurrency_key_stays_with_a_column_that_the_call_does_not_name():
+    job, _ = ask(Shared, tenant="a")
+    assert replace(Shared, priority=3).outcome == "replaced"
+    row = fresh(job)
+    assert (row.tenant, row.priority, row.concurrency_key) == ("a", 3, "a")
+
+
+def test_the_concurrency_key_is_made_of_named_columns_and_of_those_of_the_waiting_one():
+    with limits("queueapp.shared", concurrency_key="{tenant}/{log}"):
+        job, _ = ask(Shared, tenant="a", log="x")
+        replace(Shared, log="y")
+    assert fresh(job).concurrency_key == "a/y"
+
+
+def test_a_concurrency_key_of_its_own_stays():
+    job, _ = ask(Shared, tenant="a", concurrency_key="mine")
+    replace(Shared, tenant="b")
+    assert (fresh(job).tenant, fresh(job).concurrency_key) == ("b", "mine")
+    replace(Shared, concurrency_key="yours")
+    assert fresh(job).concurrency_key == "yours"
+
+
+def test_a_concurrency_key_that_columns_make_too_long_is_refused_and_nothing_is_written():
+    with limits("queueapp.shared", concurrency_key="{tenant}/{log}"):
+        job, _ = ask(Shared, tenant="a" * 50, log="x")
+        with pytest.raises(ValidationError, match="concurrency_key has 230 bytes"):
+            replace(Shared, log="y" * 179)
+    assert fresh(job).log == "x"
 
 
 @pytest.fixture
@@ -163,6 +195,16 @@ def test_concurrent_producers_leave_one_job_with_the_columns_of_one_of_them():
     [row] = Note.objects.all()
     assert row.text == str(int(row.seconds))
     assert sum(answer.outcome == "replaced" for answer in answers) == 7
+
+
+def test_concurrent_producers_leave_one_job_with_the_key_of_its_columns():
+    with limits("queueapp.shared", concurrency_key="{tenant}/{log}"):
+        job, _ = ask(Shared, tenant="a", log="a")
+        calls = [{name: text} for name in ("tenant", "log") for text in ("b", "c", "d")]
+        start_all(*(partial(replace, Shared, **columns) for columns in calls))
+    row = fresh(job)
+    assert row.concurrency_key == f"{row.tenant}/{row.log}"
+    assert "a" not in (row.tenant, row.log)
 
 
 def test_a_rollback_takes_the_change_back():
