@@ -56,6 +56,7 @@ class Dialect:
     # All of the ways above, as a pattern, and an instant in UTC: with them a test sets the clock.
     clock_pattern: ClassVar[str] = ""
     instant_literal: ClassVar[str] = ""
+    reads_past: ClassVar[str] = "1 = 0"  # SQL: does a transaction read what was as it began?
 
     def __init__(self, connection: BaseDatabaseWrapper) -> None:
         self._connection = ref(connection)
@@ -94,8 +95,8 @@ class Dialect:
 
     def heads(self, table: str, pk: str, first: str, others: str, most: int) -> str | None:
         """A statement that finds the first ready job, (queue, priority, key), of up to ``most``
-        queues in one go; None = they are to be found one by one. ``first`` is the condition for
-        the first queue, ``others`` what is added for those after it; parameters come in order."""
+        queues; None = they are to be found one by one. Conditions: ``first`` of the first queue,
+        ``others`` are added for those after it; parameters come in order."""
         return None
 
     def gains_by_floors(self) -> bool:

@@ -54,6 +54,7 @@ class PostgreSQL(Dialect):
     now = "CLOCK_TIMESTAMP()"
     clock_pattern = r"(?:CLOCK|STATEMENT)_TIMESTAMP\(\)"
     instant_literal = "TIMESTAMPTZ '{}+00'"
+    reads_past = "CURRENT_SETTING('transaction_isolation') IN ('repeatable read', 'serializable')"
     minute = "FLOOR(EXTRACT(EPOCH FROM CLOCK_TIMESTAMP()) / 60)"
     silent_after_news = RECHECK_SECONDS
     has_lateral = True

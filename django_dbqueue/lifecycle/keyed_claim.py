@@ -166,11 +166,14 @@ def _lock(table: Table) -> None:
         return  # there is one writer
     name = connection.ops.quote_name(_queue_model()._meta.db_table)
     where, params = "WHERE job_table = %s AND name = %s", [_lock_of(table), LOCK]
-    if table.dialect.is_node:
+    must_write = is_there = table.dialect.is_node
+    if not must_write:
+        look = f"SELECT {table.dialect.reads_past} FROM {name} {where} FOR UPDATE"
+        found = rows(connection, look, params)
+        is_there, must_write = bool(found), any(is_past for (is_past,) in found)
+    if must_write:  # who waits for it meanwhile has to begin once more
         sql = f"UPDATE {name} SET pause_reason = %s {where}"
         is_there = changed_once(connection, sql, [uuid4().hex, *params]) == 1
-    else:
-        is_there = bool(rows(connection, f"SELECT id FROM {name} {where} FOR UPDATE", params))
     if not is_there:
         raise _NoLock
 

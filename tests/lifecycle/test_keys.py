@@ -1,6 +1,8 @@
 """Concurrency keys: so many of one key are claimed at once, whatever becomes of them."""
 
+import time
 from contextlib import closing
+from functools import partial
 
 import pytest
 from django.core.exceptions import ValidationError
@@ -314,6 +316,41 @@ def test_a_claimer_that_is_frozen_in_the_middle_of_a_claim_holds_up_the_others_f
             cursor.execute("BEGIN")
             cursor.execute("SELECT id FROM dbqueue_queue FOR UPDATE")
             wait_until(lambda: len(claim()) == 1, 30)
+
+
+REPEATABLE_READ = {
+    "mysql": "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ",
+    "postgresql": "SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL REPEATABLE READ",
+}
+
+
+def claim_in_repeatable_read(**options):
+    with connection.cursor() as cursor:
+        if statement := REPEATABLE_READ.get(connection.vendor):
+            cursor.execute(statement)
+    return claim(**options)
+
+
+def test_a_claimer_that_waited_counts_what_was_claimed_meanwhile(monkeypatch):
+    for queue in ("a", "b"):
+        make(1, queue=queue, concurrency_limit=1)
+    judge = keyed_claim._judge
+
+    def judge_slowly(*args):
+        judged = judge(*args)
+        time.sleep(0.2)
+        return judged
+
+    monkeypatch.setattr(keyed_claim, "_judge", judge_slowly)
+    claimers = (partial(claim_in_repeatable_read, queue=queue) for queue in ("a", "b"))
+    assert sum(map(len, start_all(*claimers))) == 1
+
+
+def test_many_claimers_of_repeatable_read_never_claim_more_than_the_limit():
+    for queue in "abcd":
+        Shared.objects.bulk_create(Shared(tenant="a", queue=queue) for _ in range(20))
+    claimers = (partial(claim_in_repeatable_read, queue=queue) for queue in "abcd")
+    assert sum(map(len, start_all(*claimers))) == 2
 
 
 def test_who_names_a_lane_gets_the_key_of_its_queue():
