@@ -147,6 +147,12 @@ def base_of(model: Any, queue: str) -> str:
     return queue if limiter is None else limiter.base_of(queue)
 
 
+def has_lanes(model: Any) -> bool:
+    """Whether jobs of the table stand in lanes, which are worked out of whole jobs."""
+    limiter = limiter_of(model)
+    return limiter is not None and limiter.has_lanes
+
+
 def place_in_lane(job: Any) -> None:
     """Put a new job into the lane of its key; ``ValidationError`` where it has none."""
     limiter = limiter_of(type(job))

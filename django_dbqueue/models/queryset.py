@@ -15,6 +15,7 @@ from ..lifecycle import admission, bulk, claim, enqueue, ready_queues
 from ..lifecycle.bulk_jobs import insert_jobs, prepare_jobs, unread
 from ..lifecycle.execute import retry
 from ..lifecycle.keys import gives_key, no_empty_key, status_with_another_key
+from ..lifecycle.limiter import has_lanes
 from ..lifecycle.side_rows import keyed, written_with
 from ..lifecycle.table import LIFECYCLE_COLUMNS, table_of
 from ..lifecycle.twins import renewal
@@ -214,7 +215,8 @@ class JobManager(models.Manager.from_queryset(JobQuerySet)):  # type: ignore[mis
             raise ValidationError({"delay": "give delay or retry_at, not both"})
         bulk.check_columns(self.model, whole)
         table = table_of(self.model, self._db or only_database(self.model))
-        if table.is_plain and bulk.may_insert(table, whole) and not gives_key(self.model):
+        needs_jobs = gives_key(self.model) or has_lanes(self.model)
+        if table.is_plain and bulk.may_insert(table, whole) and not needs_jobs:
             bulk.insert_many(table, whole, delay or 0)
         else:
             dates = {"retry_at": due} if due else {}

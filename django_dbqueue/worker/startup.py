@@ -7,6 +7,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
+from typing import Any
 
 from django.db import connections, transaction
 from django.db.utils import Error
@@ -14,10 +15,12 @@ from django.db.utils import Error
 from ..current import workers_own
 from ..dialects import dialect_of
 from ..exceptions import DBQueueError
+from ..lifecycle import holder
 from ..lifecycle.claim import claim
 from ..lifecycle.limiter import base_of, limiter_of
 from ..lifecycle.policy import policy_of
 from ..lifecycle.ready_queues import ready_queues
+from ..lifecycle.table import Table
 from ..models import Queue, RateBucket
 from ..models.queryset import new_owner
 from ..models.queue import is_among
@@ -185,22 +188,39 @@ def _why_away(using: str) -> Error | None:
 def run_once(options: Options) -> int:
     """Claim and run one job in this thread, on its connection; 1, or 0 when nothing is ready."""
     for served, queue in _ready_in_order(options):
-        table, owner = options.table(served.model, served.using), new_owner()
-        if not _has_token(served, queue):
-            continue
-        jobs = claim(table, queue, 1, owner)
-        if not jobs:
-            continue
-        stop, shared = threading.Event(), SharedMemory(1)
-        finisher = Finisher(Session(set()), 1, lambda: None)
-        given = Buffer(1), finisher, shared, options.worker_timeout, stop, lambda: None
-        Runner(0, *given).life(Item(table, owner, jobs, 0.0, 0))
-        pause = finisher.flush()
-        while finisher.pending:
-            stop.wait(pause)
-            pause = finisher.flush()
-        return 1
+        table, owner, has_moved = options.table(served.model, served.using), new_owner(), False
+        while jobs := claim(table, queue, 1, owner) if _has_token(served, queue) else []:
+            if not _is_moved(table, owner, jobs):
+                break
+            has_moved = True
+        if jobs:
+            _run(options, Item(table, owner, jobs, 0.0, 0))
+            return 1
+        if has_moved:
+            return run_once(options)  # among the lanes, too, that there are by now
     return 0
+
+
+def _is_moved(table: Table, owner: str, jobs: list[Any]) -> bool:
+    """Whether these belong into the lane of a key; then they go there."""
+    limiter = limiter_of(table.model)
+    if limiter is None or table.policy.limiter:
+        return False  # its app asks as the job runs
+    strays = limiter.strays(jobs, table.connection.alias)
+    for lane, moved in strays.items():
+        holder.move(table, owner, [job.claim_key for job in moved], lane)
+    return bool(strays)
+
+
+def _run(options: Options, item: Item) -> None:
+    stop, shared = threading.Event(), SharedMemory(1)
+    finisher = Finisher(Session(set()), 1, lambda: None)
+    given = Buffer(1), finisher, shared, options.worker_timeout, stop, lambda: None
+    Runner(0, *given).life(item)
+    pause = finisher.flush()
+    while finisher.pending:
+        stop.wait(pause)
+        pause = finisher.flush()
 
 
 def _has_token(served: Served, queue: str) -> bool:

@@ -325,6 +325,14 @@ def test_an_expired_job_makes_room_without_a_word(dropped):
     assert (fresh(old).state, fresh(old).errors, dropped) == ("expired", [], [])
 
 
+def test_each_lane_of_a_rate_is_bounded_by_itself():
+    with limits("queueapp.note", rate="1/d", rate_key="{text}", max_length=2):
+        Note.objects.enqueue_many([{"text": text} for text in ("a", "a", "b", "b")])
+        with pytest.raises(QueueFull):
+            Note.objects.enqueue_many([{"text": "a"}, {"text": "c"}])
+    assert (length("default@a"), length("default@b"), Note.objects.count()) == (2, 2, 4)
+
+
 def test_where_there_is_an_archive_the_dropped_job_is_there(dropped):
     with limits("queueapp.chore", max_length=1, when_full="drop_oldest"):
         old = Chore.objects.create()

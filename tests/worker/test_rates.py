@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from django.core.exceptions import ValidationError
+from django.db import IntegrityError
 
 from django_dbqueue.checks.tables import check_settings
 from django_dbqueue.diagnose import explain
@@ -87,10 +88,26 @@ def test_each_key_has_a_rate_and_a_lane_of_its_own(db_rows, settings):
     assert "The rate of its queue, default@a (2 an hour), is used up for now." in said
 
 
-def test_jobs_that_came_in_without_a_lane_are_moved_to_it(db_rows, settings):
+def test_many_rows_at_once_get_their_lanes(db_rows, settings):
     settings.DBQUEUE = KEYED
+    assert Note.objects.enqueue_many([{"text": text} for text in ("a", "b", "")]) == 3
+    assert set(Note.objects.values_list("queue", flat=True)) == {
+        "default",
+        "default@a",
+        "default@b",
+    }
+
+
+def work_off_one_by_one(label):
+    for _ in range(5):
+        work_off(label, "--once")
+
+
+@pytest.mark.parametrize("work", [work_off, work_off_one_by_one])
+def test_jobs_that_came_in_without_a_lane_are_moved_to_it(db_rows, settings, work):
     Note.objects.enqueue_many([{"text": "a"}] * 3)
-    work_off("queueapp.note")
+    settings.DBQUEUE = KEYED
+    work("queueapp.note")
     assert sorted(Note.objects.values_list("status", "queue", "attempts")) == [
         (0, "default@a", 0),
         (2, "default@a", 1),
@@ -147,9 +164,15 @@ def test_a_dedup_key_is_kept_within_a_lane(db_rows, settings):
 
 
 def test_a_job_whose_key_is_taken_in_the_lane_of_another_is_moved_without_it(db_rows, settings):
+    assert Kept.objects.enqueue_many([{"dedup_key": "k"}, {"dedup_key": "l"}]) == 2
     settings.DBQUEUE = LANE
-    twin = Kept(dedup_key="k", queue="default@x")
-    Kept.objects.bulk_create([twin])
-    assert Kept.objects.enqueue_many([{"dedup_key": "k"}, {"dedup_key": "l"}], delay=0) == 2
+    Kept.objects.bulk_create([Kept(dedup_key="k", queue="default@x")])
     work_off("queueapp.kept")
     assert sorted(ended.queue for ended in Kept.objects.done()) == ["default@x"] * 3
+
+
+def test_many_rows_at_once_double_no_dedup_key_of_a_lane(db_rows, settings):
+    settings.DBQUEUE = LANE
+    Kept.objects.enqueue(dedup_key="k")
+    with pytest.raises(IntegrityError):
+        Kept.objects.enqueue_many([{"dedup_key": "k"}])
