@@ -26,12 +26,16 @@ class Held:
     overdue_pauses: str | None = None
 
 
-def find_held(table: Table, condition: str, params: list[Any]) -> list[Held]:
-    """Up to 500 that meet a condition, those first whose time ends first."""
+def find_held(
+    table: Table, condition: str, params: list[Any], *, with_own: bool = False
+) -> list[Held]:
+    """Up to 500 that meet a condition, those first whose time ends first. ``with_own``: with the
+    columns of its own, without which what is only given back is found where they are gone, too."""
+    own = f"{table.max_attempts}, {table.overdue_pauses}" if with_own else "NULL, NULL"
     found = rows(
         table.connection,
         f"SELECT {table.pk}, queue, owner, attempts, crashes, errors, {table.claimed}, "
-        f"{table.max_attempts}, {table.overdue_pauses} FROM {table.name} "
+        f"{own} FROM {table.name} "
         f"WHERE {HELD} AND {condition} ORDER BY retry_at LIMIT {CHUNK}",
         params,
     )

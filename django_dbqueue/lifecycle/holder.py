@@ -8,7 +8,7 @@ from typing import Any
 
 from django.db.utils import IntegrityError
 
-from ..exceptions import ClaimLost
+from ..exceptions import ClaimLost, TimeToRunExceeded
 from ..fields import check_seconds
 from ..states import HELD, Status
 from .claim_end import ONE_LESS, RetryDecision, after_failure, at_end_of_time, claim_end, freed
@@ -148,7 +148,7 @@ def fail(
     """
     key, owner = job.claim_key, job.claim_owner
     # Nobody but its owner writes a claimed row, so reading the columns first is safe.
-    stored, claimed, pauses = _stored(table, key, owner)
+    stored, claimed, pauses = _stored(table, key, owner, error)
     error = at_end_of_time(error, pauses, job.attempts)
     decision = after_failure(table.policy, job, error)
     new = entry(error, attempt=job.attempts, owner=owner, seconds=seconds, claimed=claimed)
@@ -164,11 +164,13 @@ def fail(
     return decision if _is_there(table, job, written) else None
 
 
-def _stored(table: Table, key: Any, owner: str) -> Sequence[Any]:
+def _stored(table: Table, key: Any, owner: str, error: BaseException) -> Sequence[Any]:
+    # Asked for only where it counts: a migration may have taken the column away meanwhile.
+    pauses = table.overdue_pauses if isinstance(error, TimeToRunExceeded) else "NULL"
     look = partial(
         rows,
         table.connection,
-        f"SELECT errors, {table.claimed}, {table.overdue_pauses} FROM {table.by_key} "
+        f"SELECT errors, {table.claimed}, {pauses} FROM {table.by_key} "
         f"WHERE {table.pk} = %s AND owner = %s",
         [key, owner],
     )

@@ -71,7 +71,7 @@ NOTHING: Mapping[str, Trace] = MappingProxyType({})
 
 def find_overdue(table: Table) -> list[Held]:
     """Up to 500 claims whose time is over."""
-    return find_held(table, table.dialect.is_past("retry_at"), [])
+    return find_held(table, table.dialect.is_past("retry_at"), [], with_own=True)
 
 
 def end_overdue(table: Table, found: list[Held]) -> list[Reaped]:
@@ -99,7 +99,7 @@ def reap_owner(
     table.dialect.catch_up()
     started_or_none = started or {}
     gone = f"{prefix}%"
-    found = find_held(table, BELONGS, [gone])
+    found = find_held(table, BELONGS, [gone], with_own=bool(overdue))
     ended = overdue.keys() | started_or_none.keys()
 
     def end(held: Held) -> Reaped | None:
