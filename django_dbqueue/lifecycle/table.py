@@ -243,7 +243,7 @@ def _table(model: type[Any], connection: BaseDatabaseWrapper) -> Table:
         takes_keys=model.takes_keys,
         is_coroutine=is_coroutine(model),
         name=quote(meta.db_table),
-        pk=quote(meta.pk.column),
+        pk=read(meta.pk.column),
         columns=", ".join(columns),
         pk_position=fetched.index(meta.pk),
         time_to_run_position=names.index("time_to_run"),

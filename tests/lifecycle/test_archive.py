@@ -69,6 +69,15 @@ def test_a_job_whose_table_lost_a_column_stays_there_as_it_is():
     assert fresh(old).text == "old"
 
 
+def test_an_archive_whose_key_has_another_name_loses_nothing():
+    for age in (9, 2):
+        finished(Kept, age)
+    assert archive.archive(table(Kept)) == 2
+    with column_gone(ArchivedKept, "id"), pytest.raises(Error, match="id"):
+        archive.prune_archived(table(Kept), 3600 * 5)
+    assert ArchivedKept.objects.count() == 2
+
+
 def test_only_finished_jobs_are_archived():
     for job in [claimed(Kept), buried(Kept), Kept.objects.create()]:
         overwrite(job, finished_at=hours_ago(9), created_at=hours_ago(9))
