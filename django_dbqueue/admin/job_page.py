@@ -177,8 +177,9 @@ class JobPage(Base):
     def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
         """Without what tells what the job holds, which has parts of the page to itself: of those
         in ``fields`` only columns that are open to all."""
-        own = {one.name for one in own_fields(self.model)}
-        inspected = INSPECTED | (own - self.open_columns if self.fields else own)
+        own = own_fields(self.model)
+        closed = [one for one in own if not (self.fields and one.name in self.open_columns)]
+        inspected = INSPECTED | {name for one in closed for name in (one.name, one.attname)}
         names = self.get_fields(request, obj)
         seen = [name for name in names if getattr(name, "__name__", name) not in inspected]
         return [(None, {"fields": seen})]

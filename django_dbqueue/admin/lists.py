@@ -191,12 +191,14 @@ def columns(model_admin: Any, names: Iterable[Any]) -> list[Any]:
     fields: dict[Any, Any] = {}
     for field in model_admin.opts.concrete_fields:
         fields |= dict.fromkeys((field.name, field.attname), field)
-    return [_column_of(model_admin, fields[one]) if one in fields else one for one in names]
+    return [_column_of(model_admin, fields[one], one) if one in fields else one for one in names]
 
 
-def _column_of(model_admin: Any, field: "Field[Any, Any]") -> Any:
+def _column_of(model_admin: Any, field: "Field[Any, Any]", name: str) -> Any:
     if model_admin.is_masked(field.name) and not field.primary_key:
         return column(field, hidden)
+    if field.name != name:
+        return name  # the key of a row elsewhere, which is not to be fetched
     if field.choices:
         return field.name
     if isinstance(field, IntegerField):

@@ -198,3 +198,20 @@ def test_json_is_filtered_by_whole_values_of_keys_that_are_no_secrets(rf, lookup
     request.user = User(is_superuser=True)
     found = JobAdmin(Everything, admin.site).lookup_allowed(lookup, "s", request)
     assert found == is_allowed
+
+
+@pytest.mark.parametrize("is_open", [False, True])
+def test_the_key_of_another_row_is_shown_as_such_to_those_who_may_see_it(rf, is_open):
+    class OwnAdmin(JobAdmin):
+        fields = ("state", "an_owner_id")
+        list_display = ("id", "an_owner_id", "an_owner")
+        list_display_links = ("an_owner_id",)
+        open_columns = JobAdmin.open_columns | ({"an_owner"} if is_open else set())
+
+    request, own = rf.get("/"), OwnAdmin(Everything, admin.site)
+    request.user = User(is_superuser=True)
+    shown = own.get_list_display(request)
+    assert shown[1:] == ["an_owner_id", "an_owner"]
+    assert own.get_list_display_links(request, shown) == ["an_owner_id"]
+    [(_, page)] = own.get_fieldsets(request)
+    assert page["fields"] == ["state", *(["an_owner_id"] if is_open else [])]
