@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 from django.contrib import admin
 from django.contrib.admin import ModelAdmin
-from django.db import transaction
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import path
 from django.views.decorators.http import require_http_methods
 
 from ..models import Queue
+from ..monitor.access import outside_transactions
 from .activity import activity_view
 from .charts import charts_view
 from .failures import failures_view, retry_view
@@ -66,8 +66,7 @@ class QueueAdmin(ViewOnly, QueueBase):
     def _guarded(self, view: Callable[..., Any], methods: Sequence[str]) -> Any:
         only = require_http_methods([*methods])(partial(view, self))
         page = self.admin_site.admin_view(only)
-        # With ATOMIC_REQUESTS the first table that cannot be asked would take all others with it.
-        return page if "POST" in methods else transaction.non_atomic_requests(page)
+        return page if "POST" in methods else outside_transactions(page)
 
     def change_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         """Where the admin's log leads: a queue has no page of its own."""

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured
-from django.db import transaction
 from django.db.utils import Error
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.cache import never_cache
@@ -15,7 +14,7 @@ from django.views.decorators.http import require_safe
 
 from ..models.minute import RAN, SPANS, WAITED
 from ..models.total import Total
-from ..monitor.access import may_read, refusal
+from ..monitor.access import may_read, outside_transactions, refusal
 from ..monitor.worker_list import list_workers
 from ..worker.served import Served, all_served
 from . import snapshot
@@ -137,7 +136,7 @@ def encoded(families: Iterable[Any], accept: str = "") -> tuple[bytes, str]:
     return encode(registry), content_type
 
 
-@transaction.non_atomic_requests
+@outside_transactions
 @never_cache
 @require_safe
 def metrics_view(request: HttpRequest) -> HttpResponse:

@@ -1,7 +1,11 @@
-"""Who may read what machines are told: clients with the token, and people with the permission."""
+"""Who may read what machines are told: clients with the token, and people with the permission; and
+how a view tells them of what is away."""
 
 import hmac
+from collections.abc import Callable
+from typing import Any
 
+from django.db import connections, transaction
 from django.http import HttpRequest, HttpResponse
 
 from ..conf import conf
@@ -39,3 +43,11 @@ def refusal(realm: str) -> HttpResponse:
         headers = {"WWW-Authenticate": f'Bearer realm="{realm}"'}
         return HttpResponse("The token is wrong or missing.\n", status=401, headers=headers)
     return HttpResponse(HOW_TO_LOOK, status=403, content_type="text/plain")
+
+
+def outside_transactions(view: Callable[..., Any]) -> Any:
+    """A view that no database's ATOMIC_REQUESTS wraps: the first table or database that cannot be
+    asked would take all others with it."""
+    for alias in connections:
+        view = transaction.non_atomic_requests(using=alias)(view)
+    return view

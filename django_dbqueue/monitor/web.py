@@ -8,7 +8,6 @@ import time
 from dataclasses import dataclass
 
 from django.core.exceptions import ImproperlyConfigured
-from django.db import transaction
 from django.db.utils import Error
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.utils.translation import override
@@ -16,7 +15,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
 from ..exceptions import first_line
-from .access import may_read, may_see_workers, refusal
+from .access import may_read, may_see_workers, outside_transactions, refusal
 from .alerts import Alert
 from .document import document
 from .glance import glance
@@ -94,7 +93,7 @@ def cannot_be_asked(why: str) -> Verdict:
 HEALTH = Health()
 
 
-@transaction.non_atomic_requests
+@outside_transactions
 @never_cache
 @require_safe
 def healthz_view(request: HttpRequest) -> HttpResponse:
@@ -109,7 +108,7 @@ def healthz_view(request: HttpRequest) -> HttpResponse:
     return HttpResponse("\n".join([*lines, ""]), status=status, content_type=kind)
 
 
-@transaction.non_atomic_requests
+@outside_transactions
 @never_cache
 @require_safe
 def status_view(request: HttpRequest) -> HttpResponse:

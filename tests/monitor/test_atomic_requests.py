@@ -2,12 +2,16 @@
 
 import pytest
 from django.contrib import admin
-from django.db import OperationalError, connection
+from django.core.handlers.base import BaseHandler
+from django.db import OperationalError, connection, connections
 from django.test import Client
 from django.urls import path
 
+from django_dbqueue.admin.queues import QueueAdmin
 from django_dbqueue.metrics.prometheus import metrics_view
+from django_dbqueue.models import Queue
 from django_dbqueue.monitor import web
+from tests.kit.clusters import alias_to
 from tests.kit.overview import OVERVIEW, text_of
 from tests.queueapp.models import Note
 
@@ -62,3 +66,11 @@ def table_is_away(db_rows):
 def test_a_table_that_is_away_does_not_take_the_page_with_it(browser, page):
     text = text_of(browser.get(f"{OVERVIEW}{page}"))
     assert "current transaction is aborted" not in text
+
+
+def test_no_database_wraps_what_tells_that_it_is_away(tmp_path):
+    with alias_to(f"sqlite:///{tmp_path}/south.sqlite3", "south") as alias:
+        connections[alias].settings_dict["ATOMIC_REQUESTS"] = True
+        first, charts, *_ = QueueAdmin(Queue, admin.site).get_urls()
+        for page in (first.callback, charts.callback):
+            assert BaseHandler().make_view_atomic(page) is page
