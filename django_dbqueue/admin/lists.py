@@ -233,11 +233,11 @@ def without_secrets(
 
 def looks_within_json(model: type[Model], lookup: str) -> bool:
     """Whether it compares parts of what a column of JSON holds, or more and less: what is masked
-    in it would be told letter by letter."""
+    in it would be told letter by letter. Of errors a job's page shows all words as they are."""
     name, *parts = lookup.split("__")
     for field in model._meta.concrete_fields:
         holds_json = getattr(field, "holds_json", isinstance(field, JSONField))
-        if holds_json and field.name == name:
+        if holds_json and field.name == name != "errors":
             return not WHOLE.issuperset({*field.get_lookups()} & {*parts})
     return False
 

@@ -181,6 +181,16 @@ def test_no_filter_tells_what_json_holds_letter_by_letter(browser, how):
 
 
 @pytest.mark.usefixtures("db_rows")
+def test_jobs_are_still_found_by_what_their_errors_say(browser):
+    Note.objects.create()
+    [job] = Note.objects.claim()
+    job.fail(ValueError("no route to host"))
+    for asked, is_found in (("no route", True), ("no money", False)):
+        page = text_of(browser.get(NOTES, {"errors__icontains": asked}))
+        assert (f"{NOTES}{job.pk}/change/" in page) == is_found
+
+
+@pytest.mark.usefixtures("db_rows")
 @pytest.mark.parametrize(
     ("lookup", "is_allowed"),
     [
