@@ -45,12 +45,16 @@ class Enqueued:
             new = [key for key in keys if key not in self._before[place]]
             self._claimed[place] |= _rows(place).in_bulk(new)
 
-    def names(self, *models: type[Job]) -> list[str]:
-        """Of these tables, by default all, where the test may reach them, as ``runworker`` takes
-        them."""
-        asked = {model._meta.concrete_model for model in models}
-        places = [place for place in self.places if place[0] in asked or not asked]
-        return [f"{model._meta.label}@{alias}" for model, alias in places]
+    def names(self) -> list[str]:
+        """Of all tables, where the test may reach them, as ``runworker`` takes them."""
+        return [f"{model._meta.label}@{alias}" for model, alias in self.places]
+
+    def names_of(self, name: str) -> list[str]:
+        """The same of a name of ``runworker``; none where it says on which database it is."""
+        label, colon, queue = name.partition(":")
+        of = [(model._meta, alias) for model, alias in self.places]
+        found = [alias for its, alias in of if label.lower() in {its.label_lower, its.model_name}]
+        return [f"{label}@{alias}{colon}{queue}" for alias in dict.fromkeys(found)]
 
     def jobs(self) -> list[Any]:
         """Those of one instant, which on SQLite is a millisecond, by table and key."""

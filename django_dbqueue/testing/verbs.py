@@ -77,7 +77,9 @@ class Jobs:
         names: list[str] = []
         for one in tables:
             if isinstance(one, str):
-                names.append(one)
+                name = one
             else:
-                names += self._enqueued.names(one) or [one._meta.label]
+                concrete: Any = one._meta.concrete_model
+                name = concrete._meta.label
+            names += self._enqueued.names_of(name) or [name]
         return names

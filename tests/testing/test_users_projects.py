@@ -131,7 +131,7 @@ class OnBoth(JobTestMixin, TestCase):
 
 class OnOne(JobTestMixin, TestCase):
     def test_what_the_test_may_not_reach_is_left_alone(self):
-        for tables in ((), (Sharded,)):
+        for tables in ((), (Sharded,), ("sharded",), ("kiosk.Sharded:default",)):
             Sharded.objects.using("default").create()
             self.assertEqual(self.run_all(*tables), 1)
 """
