@@ -28,7 +28,7 @@ from . import confirmation, search, tabs, words
 from .changelist import JobList
 from .databases import DATABASE, DatabaseFilter, alias_of, aliases, query_of
 from .export import export
-from .lists import CappedPaginator, columns, looks_within_json, without_error_texts
+from .lists import CappedPaginator, columns, lists_json, looks_within_json, without_error_texts
 from .masking import is_sensitive
 from .pages import auto_refresh, page_url
 from .permissions import JobPermissions, ViewOnly
@@ -121,6 +121,7 @@ class ReadOnlyAdmin(JobPermissions, ViewOnly, Base):
             one
             for one in super().get_list_filter(request)
             if not self.names_secret(str(one[0] if isinstance(one, tuple | list) else one))
+            and not lists_json(self.model, one)
         ]
         return [*filters, DatabaseFilter] if self.is_spread() else filters
 

@@ -236,10 +236,18 @@ def looks_within_json(model: type[Model], lookup: str) -> bool:
     in it would be told letter by letter. Of errors a job's page shows all words as they are."""
     name, *parts = lookup.split("__")
     for field in model._meta.concrete_fields:
-        holds_json = getattr(field, "holds_json", isinstance(field, JSONField))
-        if holds_json and field.name == name != "errors":
+        if holds_json(field) and field.name == name != "errors":
             return not WHOLE.issuperset({*field.get_lookups()} & {*parts})
     return False
+
+
+def lists_json(model: type[Model], spec: Any) -> bool:
+    """Whether an entry of ``list_filter`` would list all that a column of JSON holds."""
+    return any(holds_json(field) and field.name == spec for field in model._meta.concrete_fields)
+
+
+def holds_json(field: "Field[Any, Any]") -> bool:
+    return bool(getattr(field, "holds_json", isinstance(field, JSONField)))
 
 
 def stored(row: Model, field: "Field[Any, Any]") -> object:

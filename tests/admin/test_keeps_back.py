@@ -107,6 +107,15 @@ def test_a_list_shows_json_without_the_secrets_in_it(browser, monkeypatch):
 
 
 @pytest.mark.usefixtures("db_rows")
+def test_a_list_does_not_name_all_that_a_column_of_json_holds(browser, monkeypatch):
+    monkeypatch.setattr(TaskAdmin, "list_filter", ("kwargs", "backend"))
+    Task.objects.create(task_path="x.y", kwargs={"password": "s3cret"}, backend="ours")
+    page = text_of(browser.get(TASKS))
+    assert "s3cret" not in page
+    assert 'href="?backend=ours"' in page
+
+
+@pytest.mark.usefixtures("db_rows")
 def test_a_list_masks_the_key_that_it_adds_by_itself(browser, monkeypatch):
     monkeypatch.setattr(admin.site.get_model_admin(Shared), "masked", ("concurrency_key",))
     Shared.objects.create(tenant="s3cret")
