@@ -132,8 +132,9 @@ def test_the_page_of_mail_masks_who_sent_it(browser, monkeypatch):
 
 
 @pytest.mark.usefixtures("db_rows", "queueing")
-def test_deliveries_tell_no_address_where_recipients_are_masked(browser, monkeypatch):
-    monkeypatch.setattr(EmailAdmin, "masked", ("recipients",))
+@pytest.mark.parametrize("name", ["recipients", "deliveries"])
+def test_deliveries_tell_no_address_where_they_or_recipients_are_masked(browser, monkeypatch, name):
+    monkeypatch.setattr(EmailAdmin, "masked", (name,))
     email = finished(failed=True)
     overwrite(email, deliveries={"anna@x.example": Delivery(Outcome.REFUSED, 550, "no").stored()})
     data = {"action": "export_selected", "_selected_action": [email.pk]}

@@ -88,7 +88,8 @@ class MailPages(ContentViews):
 
     def is_masked(self, name: str) -> bool:
         # What became of each recipient is kept by address.
-        return super().is_masked("recipients" if name == "deliveries" else name)
+        is_of_masked = name == "deliveries" and super().is_masked("recipients")
+        return is_of_masked or super().is_masked(name)
 
     def lookup_allowed(self, lookup: str, value: Any, request: Any = None) -> bool:
         # A person who may see messages opens one; nobody searches in all of them.
