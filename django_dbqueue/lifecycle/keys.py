@@ -10,6 +10,7 @@ from django.db.models.functions import Cast, NullIf
 
 from ..exceptions import shown
 from ..fields import check_name
+from ..guard import capture
 from ..states import Status, state_for
 from .limiter import base_of
 from .policy import MAX_LIMIT, Policy
@@ -62,7 +63,7 @@ def follow_columns(job: Any, columns: Mapping[str, Any]) -> bool:
     """Write columns into a job that has been read; whether its key is another one by that. A key
     that is not of its policy's making stays."""
     wanted, old = _wanted(job), job.concurrency_key
-    may_follow = wanted is not None and key_from(wanted, (job,), _Columns(job)) == old
+    may_follow = wanted is not None and _makes(wanted, job, old)
     for name, value in columns.items():
         setattr(job, name, value)
     if not may_follow:
@@ -71,6 +72,13 @@ def follow_columns(job: Any, columns: Mapping[str, Any]) -> bool:
     if job.concurrency_key is not None:
         check_name(job.concurrency_key, "concurrency_key")
     return bool(job.concurrency_key != old)
+
+
+def _makes(wanted: Any, job: Any, key: str | None) -> bool:
+    """Whether a policy makes this key of a job; it makes none where it fails."""
+    with capture():
+        return key_from(wanted, (job,), _Columns(job)) == key
+    return False
 
 
 def _wanted(job: Any) -> Any:

@@ -104,6 +104,14 @@ def test_a_concurrency_key_of_its_own_stays():
     assert fresh(job).concurrency_key == "yours"
 
 
+@pytest.mark.parametrize("wanted", ["{log[1]}", lambda job: {"b": "B"}[job.tenant]])
+def test_a_concurrency_key_of_its_own_stays_where_the_policy_could_make_none(wanted):
+    with limits("queueapp.shared", concurrency_key=wanted):
+        job, _ = ask(Shared, tenant="a", concurrency_key="mine")
+        assert replace(Shared, tenant="b", log="xyz").outcome == "replaced"
+    assert (fresh(job).tenant, fresh(job).concurrency_key) == ("b", "mine")
+
+
 def test_a_concurrency_key_that_columns_make_too_long_is_refused_and_nothing_is_written():
     with limits("queueapp.shared", concurrency_key="{tenant}/{log}"):
         job, _ = ask(Shared, tenant="a" * 50, log="x")
