@@ -59,16 +59,16 @@ def give_key(job: Any) -> None:
     check_key_columns(job.concurrency_key, job.concurrency_limit, job.key_order)
 
 
-def follow_columns(job: Any, columns: Mapping[str, Any]) -> bool:
+def follow_columns(job: Any, columns: Mapping[str, Any], *, is_anew: bool = False) -> bool:
     """Write columns into a job that has been read; whether its key is another one by that. A key
-    that is not of its policy's making stays."""
+    that is not of its policy's making stays, unless ``is_anew``."""
     wanted, old = _wanted(job), job.concurrency_key
-    may_follow = wanted is not None and _makes(wanted, job, old)
+    may_follow = is_anew or (wanted is not None and _makes(wanted, job, old))
     for name, value in columns.items():
         setattr(job, name, value)
     if not may_follow:
         return False
-    job.concurrency_key = key_from(wanted, (job,), _Columns(job))
+    job.concurrency_key = None if wanted is None else key_from(wanted, (job,), _Columns(job))
     if job.concurrency_key is not None:
         check_name(job.concurrency_key, "concurrency_key")
     return bool(job.concurrency_key != old)

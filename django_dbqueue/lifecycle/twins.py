@@ -1,7 +1,7 @@
 """What becomes of a waiting job that another one with its ``dedup_key`` would have joined."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -28,13 +28,15 @@ KEPT_COLUMNS = LIFECYCLE_COLUMNS | {"queue", "created_at"}
 class Renewal:
     """``columns`` of the new job go into the waiting one; ``delay`` and ``debounce`` are seconds
     from now until it is due, the latter no later than ``max_wait`` after it was made.
-    ``says_expiry``: when it expires is not for ``max_age`` to say."""
+    ``says_expiry``: when it expires is not for ``max_age`` to say; ``says_no_key``: the concurrency
+    key is None, so that of its policy."""
 
     columns: Collection[str] = field(default_factory=frozenset)
     delay: float | None = None
     debounce: float | None = None
     max_wait: float | None = None
     says_expiry: bool = False
+    says_no_key: bool = False
 
     def __bool__(self) -> bool:
         return bool(self.columns) or self.delay is not None or self.debounce is not None
@@ -74,7 +76,8 @@ def renewal(
         replaced = set()
     moved = delay if delay and on_duplicate == REPLACE else None
     says_expiry = columns.get("expires_at") is not None
-    return Renewal(replaced, moved, debounce, max_wait, says_expiry)
+    says_no_key = columns.get("concurrency_key", "") is None
+    return Renewal(replaced, moved, debounce, max_wait, says_expiry, says_no_key)
 
 
 def renew(table: Table, job: Any, change: Renewal) -> bool:
@@ -84,7 +87,8 @@ def renew(table: Table, job: Any, change: Renewal) -> bool:
     if not found:
         return False
     given = table, job, change, found[0][0]
-    if not change.columns or "concurrency_key" in change.columns or not gives_key(table.model):
+    says_key = "concurrency_key" in change.columns and not change.says_no_key
+    if not change.columns or says_key or not gives_key(table.model):
         return _write(*given)
     return in_transaction(table.connection, partial(_write_with_key, *given))
 
@@ -95,7 +99,7 @@ def _write(table: Table, job: Any, change: Renewal, key: Any, *rekeyed: str | No
     sql = f"UPDATE {table.by_key} SET {sets} WHERE {table.pk} = %s AND {WAITS} AND {TWIN}"
     params = [*values, key, job.queue, job.dedup_key]
     write = partial(changed, table.connection, sql, params)
-    return (renewed_with(table, key, write) if change.columns else write()) == 1
+    return (renewed_with(table, key, write) if change.columns or rekeyed else write()) == 1
 
 
 def _write_with_key(table: Table, job: Any, change: Renewal, key: Any) -> bool:
@@ -104,7 +108,10 @@ def _write_with_key(table: Table, job: Any, change: Renewal, key: Any) -> bool:
     row = rows_now.filter(pk=table.model._meta.pk.to_python(key)).first()
     if row is None:
         return False
-    is_another = follow_columns(row, {name: getattr(job, name) for name in change.columns})
+    is_anew = "concurrency_key" in change.columns
+    change = replace(change, columns=set(change.columns) - {"concurrency_key"})
+    columns = {name: getattr(job, name) for name in change.columns}
+    is_another = follow_columns(row, columns, is_anew=is_anew)
     return _write(table, job, change, key, *[row.concurrency_key] * is_another)
 
 

@@ -104,6 +104,14 @@ def test_a_concurrency_key_of_its_own_stays():
     assert fresh(job).concurrency_key == "yours"
 
 
+def test_who_names_no_concurrency_key_gets_that_of_the_columns_of_the_waiting_job():
+    job, _ = ask(Shared, tenant="a", concurrency_key="mine")
+    assert replace(Shared, concurrency_key=None).outcome == "replaced"
+    assert (fresh(job).tenant, fresh(job).concurrency_key) == ("a", "a")
+    replace(Shared, tenant="b", concurrency_key=None)
+    assert (fresh(job).tenant, fresh(job).concurrency_key) == ("b", "b")
+
+
 @pytest.mark.parametrize("wanted", ["{log[1]}", lambda job: {"b": "B"}[job.tenant]])
 def test_a_concurrency_key_of_its_own_stays_where_the_policy_could_make_none(wanted):
     with limits("queueapp.shared", concurrency_key=wanted):
