@@ -18,7 +18,8 @@ from .side_rows import renewed_with
 from .table import LIFECYCLE_COLUMNS, Table
 
 KEEP, REPLACE = "keep", "replace"
-WAITS = f"status IN ({Status.READY:d}, {Status.DELAYED:d})"
+WAITING = (Status.READY, Status.DELAYED)
+WAITS = f"status IN ({WAITING[0]:d}, {WAITING[1]:d})"
 TWIN = "queue = %s AND dedup_key = %s"
 # What tells the waiting job apart from the new one.
 KEPT_COLUMNS = LIFECYCLE_COLUMNS | {"queue", "created_at"}
@@ -105,7 +106,8 @@ def _write(table: Table, job: Any, change: Renewal, key: Any, *rekeyed: str | No
 def _write_with_key(table: Table, job: Any, change: Renewal, key: Any) -> bool:
     """The same; the concurrency key is that of the whole row, so nobody may change it meanwhile."""
     rows_now = table.model._base_manager.using(table.connection.alias).select_for_update()
-    row = rows_now.filter(pk=table.model._meta.pk.to_python(key)).first()
+    waiting = rows_now.filter(pk=table.model._meta.pk.to_python(key), status__in=WAITING)
+    row = waiting.order_by("pk").first()
     if row is None:
         return False
     is_anew = "concurrency_key" in change.columns

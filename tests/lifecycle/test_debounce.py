@@ -5,14 +5,15 @@ from functools import partial
 
 import pytest
 from django.core.exceptions import ValidationError
-from django.db import transaction
+from django.db import connection, transaction
 from django.db.models import Value
 from django.utils import timezone
 
 from django_dbqueue.fields import DbNow
+from django_dbqueue.lifecycle.execute import unlocked_keys
 from django_dbqueue.states import Status
 from tests.kit.bounds import limits
-from tests.kit.jobs import claim_one, fresh, overwrite, start_all
+from tests.kit.jobs import claim_one, fresh, overwrite, start_all, table
 from tests.queueapp.models import Kept, Note, Shared
 
 pytestmark = pytest.mark.usefixtures("db_rows")
@@ -126,6 +127,16 @@ def test_a_concurrency_key_that_columns_make_too_long_is_refused_and_nothing_is_
         with pytest.raises(ValidationError, match="concurrency_key has 230 bytes"):
             replace(Shared, log="y" * 179)
     assert fresh(job).log == "x"
+
+
+@pytest.mark.skipif(connection.vendor == "mysql", reason="keeps locked what it has looked at")
+def test_a_claimed_job_is_not_locked_by_a_call_that_does_not_change_it():
+    job = Shared.objects.create(tenant="a")
+    overwrite(claim_one(Shared), dedup_key="photo:7")
+    with transaction.atomic():
+        assert replace(Shared, priority=3).outcome == "kept"
+        [keys] = start_all(lambda: unlocked_keys(table(Shared), [job.pk]))
+        assert keys == [job.pk]
 
 
 @pytest.fixture
