@@ -57,6 +57,7 @@ class Dialect:
     clock_pattern: ClassVar[str] = ""
     instant_literal: ClassVar[str] = ""
     reads_past: ClassVar[str] = "1 = 0"  # SQL: does a transaction read what was as it began?
+    read_newest: ClassVar[str] = ""  # as the first statement: it does not
 
     def __init__(self, connection: BaseDatabaseWrapper) -> None:
         self._connection = ref(connection)

@@ -55,6 +55,7 @@ class PostgreSQL(Dialect):
     clock_pattern = r"(?:CLOCK|STATEMENT)_TIMESTAMP\(\)"
     instant_literal = "TIMESTAMPTZ '{}+00'"
     reads_past = "CURRENT_SETTING('transaction_isolation') IN ('repeatable read', 'serializable')"
+    read_newest = "SET TRANSACTION ISOLATION LEVEL READ COMMITTED"
     minute = "FLOOR(EXTRACT(EPOCH FROM CLOCK_TIMESTAMP()) / 60)"
     silent_after_news = RECHECK_SECONDS
     has_lateral = True

@@ -7,7 +7,8 @@ key ends.
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import groupby
@@ -16,7 +17,7 @@ from uuid import uuid4
 
 from django.apps import apps
 from django.db import transaction
-from django.db.utils import IntegrityError
+from django.db.utils import IntegrityError, InternalError
 
 from ..dialects import Claim
 from ..exceptions import Bury, DBQueueError
@@ -40,6 +41,10 @@ LOCK = "lock"  # the name of the row of Queue that is locked; no queue table has
 
 class _NoLock(DBQueueError):
     """The row to be locked is not there yet."""
+
+
+class _ReadsPast(DBQueueError):
+    """The transaction would not see what others claimed before it had the lock."""
 
 
 @dataclass
@@ -68,8 +73,7 @@ def stamp(table: Table, request: Claim) -> list[Any]:
     window, one_by_one = request.limit, False
     for _ in range(ROUNDS):
         try:
-            look = partial(_look, table, request, window, one_by_one)
-            judged = in_transaction(table.connection, look)
+            judged = _judged(table, partial(_look, table, request, window, one_by_one))
         except _NoLock:
             _make_lock(table)
             continue
@@ -89,9 +93,22 @@ def stamp(table: Table, request: Claim) -> list[Any]:
     return []
 
 
-def _look(table: Table, request: Claim, window: int, one_by_one: bool) -> Judged:
+def _judged(table: Table, look: Callable[[str | None], Judged]) -> Judged:
+    """One look, in a transaction that sees what others have claimed."""
+    with suppress(_ReadsPast):
+        return in_transaction(table.connection, partial(look, ""))
+    with suppress(InternalError):
+        return in_transaction(table.connection, partial(look, table.dialect.read_newest))
+    # It is not ours alone, as without autocommit.
+    return in_transaction(table.connection, partial(look, None))
+
+
+def _look(table: Table, request: Claim, window: int, one_by_one: bool, first: str | None) -> Judged:
     """Within the transaction: judge the first candidates, and stamp those that may be claimed."""
-    _lock(table)
+    if first:
+        with table.connection.cursor() as cursor:
+            cursor.execute(first)
+    _lock(table, may_write=first is None)
     place = table.dialect.placeholder(request.queue)
     found = rows(
         table.connection,
@@ -159,7 +176,7 @@ def _stamped(table: Table, request: Claim, keys: list[Any], may_fail: bool) -> l
         return []
 
 
-def _lock(table: Table) -> None:
+def _lock(table: Table, *, may_write: bool) -> None:
     """Until the commit nobody else claims jobs with keys from this table."""
     connection = table.connection
     if not connection.features.has_select_for_update:
@@ -171,6 +188,8 @@ def _lock(table: Table) -> None:
         look = f"SELECT {table.dialect.reads_past} FROM {name} {where} FOR UPDATE"
         found = rows(connection, look, params)
         is_there, must_write = bool(found), any(is_past for (is_past,) in found)
+        if must_write and not may_write:
+            raise _ReadsPast
     if must_write:  # who waits for it meanwhile has to begin once more
         sql = f"UPDATE {name} SET pause_reason = %s {where}"
         is_there = changed_once(connection, sql, [uuid4().hex, *params]) == 1

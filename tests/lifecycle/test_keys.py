@@ -3,6 +3,7 @@
 import time
 from contextlib import closing
 from functools import partial
+from threading import Event
 
 import pytest
 from django.core.exceptions import ValidationError
@@ -13,6 +14,7 @@ from django_dbqueue.dialects import dialect_of
 from django_dbqueue.lifecycle import keyed_claim, reap
 from django_dbqueue.lifecycle.key_wakeup import wake_forgotten
 from django_dbqueue.states import Status
+from django_dbqueue.testing import hidden_transaction
 from tests.kit.bounds import limits
 from tests.kit.connections import other_connection
 from tests.kit.jobs import fresh, overwrite, reap_overdue, reap_owner, reaper, start_all, table
@@ -324,10 +326,14 @@ REPEATABLE_READ = {
 }
 
 
-def claim_in_repeatable_read(**options):
+def read_repeatably():
     with connection.cursor() as cursor:
         if statement := REPEATABLE_READ.get(connection.vendor):
             cursor.execute(statement)
+
+
+def claim_in_repeatable_read(**options):
+    read_repeatably()
     return claim(**options)
 
 
@@ -344,6 +350,46 @@ def test_a_claimer_that_waited_counts_what_was_claimed_meanwhile(monkeypatch):
     monkeypatch.setattr(keyed_claim, "_judge", judge_slowly)
     claimers = (partial(claim_in_repeatable_read, queue=queue) for queue in ("a", "b"))
     assert sum(map(len, start_all(*claimers))) == 1
+
+
+def test_so_does_one_of_repeatable_read_that_waited_for_one_of_read_committed(monkeypatch):
+    for queue in ("a", "b"):
+        make(1, queue=queue, concurrency_limit=1)
+    judge, has_begun = keyed_claim._judge, Event()
+
+    def judge_slowly(*args):
+        judged = judge(*args)
+        has_begun.set()
+        time.sleep(0.3)
+        return judged
+
+    def claim_meanwhile():
+        assert has_begun.wait(20)
+        return claim_in_repeatable_read(queue="b")
+
+    monkeypatch.setattr(keyed_claim, "_judge", judge_slowly)
+    assert sum(map(len, start_all(partial(claim, queue="a"), claim_meanwhile))) == 1
+
+
+def test_a_claim_of_repeatable_read_without_autocommit_keeps_the_limit():
+    make(3)
+    read_repeatably()
+    transaction.set_autocommit(False)
+    try:
+        assert len(claim()) == 2
+    finally:
+        transaction.rollback()
+        transaction.set_autocommit(True)
+
+
+def test_so_does_one_within_the_transaction_of_a_test_case():
+    read_repeatably()
+    block = transaction.atomic()
+    block._from_testcase = True
+    with block:
+        make(3)
+        with hidden_transaction():
+            assert len(claim()) == 2
 
 
 def test_many_claimers_of_repeatable_read_never_claim_more_than_the_limit():
