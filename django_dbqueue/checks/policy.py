@@ -1,10 +1,12 @@
 """System checks of ``class Policy``: options that there are, values that make sense."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 from django.core.checks import CheckMessage, Error
 from django.core.exceptions import ImproperlyConfigured
 from django.db import models
+from django.db.models import NOT_PROVIDED
 
 from ..conf import nearest
 from ..lifecycle.policy import OPTIONS, declared_options, policy_of, problems
@@ -67,7 +69,7 @@ def _check_archive(model: Model) -> Iterator[CheckMessage]:
     name = policy_of(model).archive
     if name is None:
         return
-    problem = ""
+    problem, unique = "", list[str]()
     try:
         archive = model._meta.apps.get_model(name)
     except (LookupError, ValueError):
@@ -78,6 +80,7 @@ def _check_archive(model: Model) -> Iterator[CheckMessage]:
             problem = f"it lacks the columns {', '.join(sorted(lacks))}"
         elif extra := there - here:
             problem = f"it has columns that the queue table lacks: {', '.join(sorted(extra))}"
+        unique = sorted(_unique(archive))
     if problem:
         yield Error(
             f"Policy.archive = {name!r}: {problem}.",
@@ -88,7 +91,40 @@ def _check_archive(model: Model) -> Iterator[CheckMessage]:
             obj=model,
             id="dbqueue.E009",
         )
+    if unique:
+        yield Error(
+            f"Policy.archive = {name!r}: unique there: {', '.join(unique)}. A second job with what "
+            "is archived already keeps the others from being archived, and cannot be cancelled.",
+            hint=(
+                "Let the archive have it without unique=True (with db_index=True to look for it), "
+                "and put a constraint into the Meta of the queue table alone; then makemigrations."
+            ),
+            obj=model,
+            id="dbqueue.E022",
+        )
 
 
 def _written(model: type[models.Model]) -> set[str]:
     return {str(f.column) for f in model._meta.concrete_fields if not f.generated}
+
+
+def _unique(archive: type[models.Model]) -> Iterator[str]:
+    """What no two archived jobs may have in common, but for what each job makes anew."""
+    meta, together = archive._meta, list[tuple[str, Iterable[str]]]()
+    for field in meta.concrete_fields:
+        if field.unique and not field.primary_key:
+            together.append((field.name, [field.name]))
+    for names in meta.unique_together:
+        together.append((" with ".join(names), names))
+    for constraint in meta.constraints:
+        if isinstance(constraint, models.UniqueConstraint):
+            together.append((constraint.name, constraint.fields))
+    for name, columns in together:
+        if not any(_is_its_own(meta.get_field(column)) for column in columns):
+            yield name
+
+
+def _is_its_own(field: Any) -> bool:
+    """Whether each job has a value of its own here: its key, or a default that is worked out."""
+    makes_one = field.has_default() and callable(field.default)
+    return bool(field.primary_key or makes_one or field.db_default is not NOT_PROVIDED)

@@ -1,0 +1,84 @@
+"""What the system checks say of an archive that cannot take every job."""
+
+from itertools import count
+from uuid import uuid4
+
+import pytest
+from django.db import models
+from django.test.utils import isolate_apps
+
+from django_dbqueue.checks.tables import check_table
+from django_dbqueue.models import ArchivedJob, Job
+
+APP = "queueapp"
+number = count()
+
+
+@pytest.fixture(autouse=True)
+def _throwaway_models():
+    with isolate_apps("tests.queueapp"):
+        yield
+
+
+def model(base, meta, **attributes):
+    meta = type("Meta", (base.Meta,), {"app_label": APP, "abstract": False} | meta)
+    body = {"__module__": "tests.queueapp.models", "Meta": meta} | attributes
+    return type(f"Throwaway{next(number)}", (base,), body)
+
+
+def found(columns, *, queue_meta=None, archive_meta=None, archived=None):
+    """The messages about a table with these columns, and an archive with the same ones."""
+    archive = model(ArchivedJob, archive_meta or {}, **(archived or columns)())
+    policy = type("Policy", (), {"archive": f"{APP}.{archive.__name__}"})
+    return check_table(model(Job, queue_meta or {}, Policy=policy, **columns()))
+
+
+def plain(**options):
+    return lambda: {"invoice": models.IntegerField(**options), "part": models.IntegerField()}
+
+
+def together(*columns, **options):
+    return [models.UniqueConstraint(*columns, name=f"unique{next(number)}", **options)]
+
+
+@pytest.mark.parametrize("is_unique", [True, False])
+def test_a_unique_column_is_refused_in_the_archive_alone(is_unique):
+    messages = found(plain(unique=True), archived=plain(unique=is_unique))
+    assert [message.id for message in messages] == ["dbqueue.E022"] * is_unique
+    assert all("unique there: invoice." in message.msg for message in messages)
+
+
+def test_a_reference_that_only_one_job_may_have_is_refused():
+    def owned():
+        return {"owner_row": models.OneToOneField("auth.User", models.CASCADE, related_name="+")}
+
+    assert [message.id for message in found(owned)] == ["dbqueue.E022"]
+
+
+REFUSED = {
+    "together": lambda: {"unique_together": [("invoice", "part")]},
+    "a constraint": lambda: {"constraints": together(fields=["invoice", "part"])},
+    "a condition": lambda: {
+        "constraints": together(fields=["invoice"], condition=models.Q(part=1))
+    },
+    "an expression": lambda: {"constraints": together(models.F("invoice") + 1)},
+}
+
+
+@pytest.mark.parametrize("meta", REFUSED.values(), ids=REFUSED)
+def test_a_unique_constraint_is_refused_in_the_archive_alone(meta):
+    assert [message.id for message in found(plain(), archive_meta=meta())] == ["dbqueue.E022"]
+
+
+def test_a_unique_constraint_of_the_queue_table_alone_passes():
+    extended = [*Job.Meta.constraints, *together(fields=["invoice"])]
+    assert found(plain(), queue_meta={"constraints": extended}) == []
+
+
+def test_what_each_job_makes_anew_may_be_unique():
+    def made():
+        return {"token": models.UUIDField(default=uuid4, unique=True)}
+
+    assert found(made) == []
+    with_key = {"constraints": together(fields=["id", "part"])}
+    assert found(plain(), archive_meta=with_key) == []
