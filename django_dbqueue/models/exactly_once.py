@@ -45,6 +45,10 @@ class NotHeld(ClaimLost):
     """In the transaction of its effects the job is not ours, whatever did that."""
 
 
+class Expired(Exception):
+    """The job is not to be run any more, and its effects are not there."""
+
+
 class ExactlyOnceRun:
     """One job's run in one transaction with its completion, or, in another database, its receipt.
 
@@ -80,7 +84,7 @@ class ExactlyOnceRun:
 
     def run(self) -> None:
         """Run the job until its effects are committed (``has_committed``); raises what it raised,
-        with nothing written then, or ``ClaimLost``."""
+        with nothing written then, ``ClaimLost``, or ``Expired``."""
         while not self.has_committed:
             try:
                 if self.is_wanted():
@@ -100,6 +104,10 @@ class ExactlyOnceRun:
         """``run`` for somebody's own loop, with what comes after it."""
         with capture() as run:
             self.run()
+        if isinstance(run.error, Expired):
+            holder.expire(self.table, self.job)
+            self.job.claim_owner = None
+            return
         if run.error is not None and not self.has_committed:
             raise run.error
         if run.error is not None:
@@ -145,12 +153,15 @@ class ExactlyOnceRun:
             Receipt.objects.db_manager(self.effects.alias).prune(self.table)
 
     def is_wanted(self) -> bool:
-        """Whether the job is still to be run; ``ClaimLost`` where it is not by us."""
+        """Whether the job is still to be run; ``ClaimLost`` where it is not by us, ``Expired``
+        where it is by nobody."""
         if self._is_doubtful and not self._is_held():
             return False
         if self.is_apart:
             self._receipt = self._receipt or receipt_of(self.table, self.job)
             self.has_committed = self._has_receipt()
+        if self.job.has_expired and not self.has_committed:
+            raise Expired
         return not self.has_committed
 
     def _is_held(self) -> bool:

@@ -234,6 +234,7 @@ class JobManager(models.Manager.from_queryset(JobQuerySet)):  # type: ignore[mis
         they are named; with ``None`` of all, in any order.
         The claim ends by itself when the job's time to run is over: then it may run twice, and
         the late ``complete()`` raises ``ClaimLost``. Nothing is claimed from a paused queue.
+        Jobs past ``expires_at`` come back as well, with ``has_expired``, and are not to be run.
         Raises ``TransactionManagementError`` inside ``atomic()``.
         """
         if owner is not None:

@@ -12,7 +12,7 @@ from ..guard import capture
 from ..lifecycle.holder import ClaimState
 from ..lifecycle.results import results_or_none
 from ..lifecycle.table import Table
-from ..models.exactly_once import TRIES, ExactlyOnceRun
+from ..models.exactly_once import TRIES, ExactlyOnceRun, Expired
 from .buffer import Outcome
 from .finisher import Finisher
 from .session import ReconnectBackoff
@@ -20,10 +20,6 @@ from .session import ReconnectBackoff
 logger = logging.getLogger("django_dbqueue")
 
 PASSING_KINDS = {ErrorKind.AGAIN, ErrorKind.LOST, ErrorKind.READ_ONLY}
-
-
-class Expired(Exception):
-    """The job is not to be run any more, and its effects are not there."""
 
 
 def is_apart(table: Table) -> bool:
@@ -49,12 +45,6 @@ class WorkerExactlyOnceRun(ExactlyOnceRun):
             self.effects.close()
             self.table.connection.close()
         return self._backoff.failed(error)
-
-    def is_wanted(self) -> bool:
-        is_wanted = super().is_wanted()
-        if is_wanted and self.job.has_expired:
-            raise Expired
-        return is_wanted
 
     def hand_on(self, finisher: Finisher, error: Exception | None, seconds: float) -> None:
         """Tell of the end, and write what the transaction of the effects could not hold."""

@@ -2,10 +2,12 @@
 
 import re
 import signal
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from django.db import connection, transaction
+from django.utils import timezone
 
 from django_dbqueue.exceptions import ClaimLost, Undone
 from django_dbqueue.states import Status
@@ -106,6 +108,23 @@ def test_ones_own_loop_completes_with_the_effects():
     assert (fresh(job).status, effects()) == (Status.DONE, [job.pk])
     with pytest.raises(ClaimLost):
         job.run_exactly_once()
+
+
+def test_a_loop_of_ones_own_finishes_a_job_that_has_expired_without_a_run():
+    job = Transfer.objects.create(expires_at=timezone.now() - timedelta(hours=1))
+    claim = claim_one(Transfer)
+    claim.run_exactly_once()
+    assert (effects(), fresh(job).state, fresh(job).attempts) == ([], "expired", 0)
+    assert not claim.holds_claim()
+
+
+def test_a_job_that_has_expired_and_is_anothers_by_now_is_left_to_that_one():
+    job = Transfer.objects.create(expires_at=timezone.now() - timedelta(hours=1))
+    claim = claim_one(Transfer)
+    steal(job)
+    with pytest.raises(ClaimLost):
+        claim.run_exactly_once()
+    assert (effects(), fresh(job).status) == ([], Status.CLAIMED)
 
 
 def test_ones_own_loop_keeps_the_claim_of_a_job_that_failed():

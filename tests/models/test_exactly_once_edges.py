@@ -3,19 +3,21 @@
 import sqlite3
 import threading
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 from django.db import OperationalError, connection
 from django.db.models import QuerySet
 from django.db.transaction import TransactionManagementError
+from django.utils import timezone
 
 from django_dbqueue.dialects import ErrorKind
 from django_dbqueue.fields import DbNow
 from django_dbqueue.models import Receipt
-from django_dbqueue.models.exactly_once import ExactlyOnceRun
+from django_dbqueue.models.exactly_once import ExactlyOnceRun, Expired
 from django_dbqueue.models.receipt import KEPT, receipt_of
 from django_dbqueue.states import Status
-from django_dbqueue.worker.exactly_once import Expired, WorkerExactlyOnceRun
+from django_dbqueue.worker.exactly_once import WorkerExactlyOnceRun
 from tests.kit.effects_elsewhere import apart, claim, effects, jobs_aside, once, state
 from tests.kit.jobs import claimed, fresh, table
 from tests.queueapp.models import Effect, Recited, Transfer
@@ -108,6 +110,21 @@ def test_an_expired_job_without_effects_is_not_run(jobs):
     job.has_expired = True
     with pytest.raises(Expired):
         WorkerExactlyOnceRun(apart(), job, lambda: pytest.fail("it ran")).run()
+
+
+@pytest.mark.parametrize("has_effects", [True, False])
+def test_a_loop_of_ones_own_completes_an_expired_job_only_if_its_effects_are_there(
+    jobs, has_effects
+):
+    jobs.create(expires_at=timezone.now() + timedelta(hours=1))
+    job = claim(jobs)
+    if has_effects:
+        once(job).run()
+    job.has_expired = True
+    once(job, lambda: pytest.fail("it ran")).run_and_complete()
+    row = jobs.get()
+    assert row.state == ("done" if has_effects else "expired")
+    assert len(effects()) == has_effects
 
 
 def test_the_same_key_in_another_database_is_another_job(jobs):
