@@ -4,6 +4,7 @@ from datetime import timedelta
 from uuid import uuid4
 
 import pytest
+from django.core.management import call_command
 from django.db import Error
 from django.utils import timezone
 
@@ -160,3 +161,27 @@ def test_what_is_in_its_table_is_not_gone_where_keys_are_uuids():
     """Drivers give and take them in different forms."""
     here, other = table(Uuid).db_key(Uuid.objects.create().pk), table(Uuid).db_key(uuid4())
     assert gone(table(Uuid), [here, other]) == [other]
+
+
+def done_before_the_policy(model):
+    """A job that ended when nothing said how long it stays."""
+    job = finished(model, 999)
+    overwrite(job, retry_at=None)
+    return job
+
+
+def test_what_was_done_before_the_table_had_an_archive_stays_until_a_person_cancels_it():
+    job = done_before_the_policy(Kept)
+    young = finished(Kept, 0.5)
+    assert archive.archive(table(Kept)) == 0
+    Kept.objects.done().filter(retry_at=None).cancel()
+    assert [row.pk for row in ArchivedKept.objects.all()] == [job.pk]
+    assert list(Kept.objects.all()) == [young]
+
+
+def test_what_was_done_before_the_table_was_pruned_stays_until_a_person_prunes_it():
+    done_before_the_policy(Pruned)
+    young = finished(Pruned, 0.5)
+    assert archive.prune(table(Pruned)) == 0
+    call_command("dbqueue", "prune", "queueapp.Pruned", "--done", "1d", "--yes")
+    assert list(Pruned.objects.all()) == [young]
