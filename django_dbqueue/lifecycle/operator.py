@@ -2,19 +2,22 @@
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 from itertools import groupby
 from typing import Any
 
+from ..fields import later
 from ..states import MOVES, Status
 from . import archive
 from .claim_end import ONE_LESS, UNHARMED, RetryDecision, freed, owned
-from .execute import changed, placeholders
+from .execute import changed, placeholders, rows
 from .key_wakeup import ending_claims
+from .limits import has_max_age, limits_of
 from .table import LIFECYCLE_COLUMNS, Table
 
 CHUNK = 500
+CLOCK_STEP = 1.0  # seconds by which a row's own times may differ
 Seen = tuple[Any, int, str | None]
 Due = datetime | float  # a moment, or seconds from now by the database's clock
 
@@ -58,13 +61,13 @@ def kick(
     if time_to_run is not None:
         sets += ", time_to_run = %s"
         values.append(time_to_run)
-    return _move(table, seen, MOVES["kick"][0], sets, values)
+    return _move(table, seen, MOVES["kick"][0], sets, values, due)
 
 
 def reschedule(table: Table, seen: Iterable[Seen], due: Due) -> Changed:
     """Have ready and delayed jobs run at another time, sooner or later; what they have tried counts
     as before."""
-    return _move(table, seen, MOVES["reschedule"][0], *_delayed(table, due))
+    return _move(table, seen, MOVES["reschedule"][0], *_delayed(table, due), due)
 
 
 def prioritize(table: Table, seen: Iterable[Seen], priority: int) -> Changed:
@@ -74,11 +77,45 @@ def prioritize(table: Table, seen: Iterable[Seen], priority: int) -> Changed:
 
 
 def _delayed(table: Table, due: Due) -> tuple[str, list[Any]]:
-    sets = f"status = {Status.DELAYED:d}, retry_at = "
+    moment, values = _moment(table, due)
+    return f"status = {Status.DELAYED:d}, retry_at = {moment}", values
+
+
+def _moment(table: Table, due: Due) -> tuple[str, list[Any]]:
     if isinstance(due, datetime):
         column = table.model._meta.get_field("retry_at")
-        return f"{sets}%s", [column.get_db_prep_save(due, table.connection)]
-    return f"{sets}{table.dialect.now_plus('%s')}", [due]
+        return "%s", [column.get_db_prep_save(due, table.connection)]
+    return table.dialect.now_plus("%s"), [due]
+
+
+def _end_after(table: Table, keys: Sequence[Any], due: Due) -> tuple[str, list[Any]]:
+    """What has jobs expire no sooner than their queue's ``max_age`` after they are due now, but for
+    those that were enqueued to expire sooner than that."""
+    if not has_max_age(table.model):
+        return "", []
+    sql = f"SELECT DISTINCT queue FROM {table.by_key} WHERE {table.pk} IN ({placeholders(keys)})"
+    with table.dialect.decode_leniently():
+        queues = [queue for (queue,) in rows(table.connection, sql, keys)]
+    until = table.dialect.seconds_until
+    given = f"{until('expires_at')} - {until('created_at')}"
+    cases, values = "", list[Any]()
+    for queue in queues:
+        age = limits_of(table.model, queue).max_age
+        if age is not None and (end := _later(due, age)) is not None:
+            moment, its = _moment(table, end)
+            is_given = f"{given} > {age - CLOCK_STEP!r}"
+            cases += f" WHEN queue = %s AND {is_given} AND expires_at < {moment} THEN {moment}"
+            values += [queue, *its, *its]
+    return (f", expires_at = CASE{cases} ELSE expires_at END" if cases else ""), values
+
+
+def _later(due: Due, seconds: float) -> Due | None:
+    if not isinstance(due, datetime):
+        return due + seconds
+    try:
+        return later(due, timedelta(seconds=seconds))
+    except OverflowError:
+        return None  # there is no calendar any more
 
 
 def release(table: Table, seen: Iterable[Seen]) -> Changed:
@@ -136,13 +173,17 @@ def _move(
     sources: Collection[Status],
     sets: str,
     values: Sequence[Any] = (),
+    due: Due | None = None,
 ) -> Changed:
+    """``due``: when a person wants them to run, if that was said."""
+
     def update(keys: Sequence[Any], condition: str, params: Sequence[Any]) -> int:
+        end, its = ("", []) if due is None else _end_after(table, keys, due)
         return changed(
             table.connection,
-            f"UPDATE {table.by_key} SET {sets} "
+            f"UPDATE {table.by_key} SET {sets}{end} "
             f"WHERE {table.pk} IN ({placeholders(keys)}) AND {condition}",
-            [*values, *keys, *params],
+            [*values, *its, *keys, *params],
         )
 
     return by_state(table, seen, sources, update)

@@ -1,6 +1,6 @@
 """max_age: how long a job may wait that says nothing of it."""
 
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from enum import IntEnum
 from zoneinfo import ZoneInfo
 
@@ -126,6 +126,55 @@ def test_a_time_that_is_replaced_by_a_moment_moves_its_end_too():
         again()
         again(on_duplicate="replace", retry_at=timezone.now() + timedelta(seconds=HOUR))
     assert patience() == pytest.approx(20, abs=1)
+
+
+BY_HAND = {
+    "seconds": lambda jobs: jobs.reschedule(7 * HOUR),
+    "a moment": lambda jobs: jobs.reschedule(timezone.now() + timedelta(hours=7)),
+    "a kick": lambda jobs: jobs.kick(due=7 * HOUR),
+}
+by_hand = pytest.mark.parametrize("verb", BY_HAND.values(), ids=BY_HAND)
+
+
+@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
+@by_hand
+def test_who_moves_it_to_another_time_moves_its_end_too(way, verb):
+    with limits(max_age=HOUR), virtual_clock() as clock:
+        way(retry_at=timezone.now() + timedelta(seconds=60))
+        assert verb(Note.objects.all()).changed == 1
+        assert patience() == pytest.approx(HOUR, abs=1)
+        clock.move(7 * HOUR + 60)
+        with InlineWorker("queueapp.note", clock=clock) as worker:
+            worker.drain()
+    assert Note.objects.get().state == "done"
+
+
+@by_hand
+def test_who_moves_jobs_of_several_queues_gives_each_the_age_of_its_own(verb):
+    with limits("queueapp.note:mayflies", max_age=HOUR):
+        for queue in ("mayflies", "default"):
+            Note.objects.create(queue=queue, retry_at=timezone.now() + timedelta(seconds=60))
+        verb(Note.objects.all())
+    assert Note.objects.get(queue="default").expires_at is None
+    row = Note.objects.get(queue="mayflies")
+    assert (row.expires_at - row.retry_at).total_seconds() == pytest.approx(HOUR, abs=1)
+
+
+@pytest.mark.parametrize("seconds", [60, 9 * HOUR])
+@by_hand
+def test_who_moves_it_leaves_an_end_of_its_own_that_is_sooner_or_late_enough(verb, seconds):
+    end = timezone.now() + timedelta(seconds=seconds)
+    with limits(max_age=HOUR):
+        Note.objects.create(expires_at=end, retry_at=timezone.now() + timedelta(seconds=30))
+        verb(Note.objects.all())
+    assert Note.objects.get().expires_at == end
+
+
+def test_a_job_may_be_moved_to_the_end_of_the_calendar():
+    with limits(max_age=HOUR):
+        end = Note.objects.create().expires_at
+        Note.objects.all().reschedule(datetime(9999, 12, 31, 23, 59, tzinfo=UTC))
+    assert Note.objects.get().expires_at == end
 
 
 def test_its_end_is_no_later_than_the_longest_wait_allows():
