@@ -57,6 +57,13 @@ def add_errors(parser: ArgumentParser) -> None:
     add("--failure", type=some, metavar="FINGERPRINT", help=failure)
 
 
+def tables_of(options: dict[str, Any]) -> tuple[Served, ...]:
+    """Each of them once: a queue of a table that is named as a whole is in it already."""
+    tables = parse_served(options["tables"], options["database"])
+    whole = {one.place for one in tables if not one.queue}
+    return tuple(dict.fromkeys(one for one in tables if not one.queue or one.place not in whole))
+
+
 def refuse_patterns(tables: Collection[Served], queues: Collection[str]) -> None:
     """Queues are named whole here; ``ValidationError`` where one can be no name."""
     for queue in [*queues, *[one.queue for one in tables if one.queue]]:
@@ -64,6 +71,13 @@ def refuse_patterns(tables: Collection[Served], queues: Collection[str]) -> None
         if is_pattern(queue):
             text = _("%(name)s is a pattern: name the queues, or the whole table")
             raise Refused(text % {"name": repr(queue)})
+
+
+def refuse_two_queues(tables: Collection[Served], queues: Collection[str]) -> None:
+    """``TABLE:QUEUE`` and ``--queue`` at once, where one of them would not be heeded."""
+    if queues and (twice := [one for one in tables if one.queue]):
+        text = _("%(name)s names its queue: give no --queue with it")
+        raise Refused(text % {"name": twice[0]})
 
 
 def choice_of(options: dict[str, Any]) -> Choice:
@@ -87,7 +101,7 @@ def named_tables(options: dict[str, Any], choice: Choice) -> tuple[Served, ...]:
         raise Refused(text % {"verb": word})
     if choice.ids and choice != Choice(ids=choice.ids):
         raise Refused(_("%(verb)s --id goes with no other filter.") % {"verb": word})
-    tables = parse_served(options["tables"], options["database"])
+    tables = tables_of(options)
     refuse_patterns(tables, choice.queues)
     if choice.ids and (len(tables) != 1 or not options["tables"]):
         text = _("%(verb)s --id: name the one table in which these ids are.")

@@ -13,8 +13,8 @@ from django.utils.translation import gettext_lazy
 from ..operate.choice import Choice
 from ..operate.walking import chunks
 from ..states import Status
-from ..worker.served import Served, parse_served
-from .choosing import add_filters, add_tables, choice_of, name_of, refuse_patterns
+from ..worker.served import Served
+from .choosing import add_filters, add_tables, choice_of, name_of, refuse_patterns, tables_of
 from .commands._text import aligned
 from .reporting import VERSION
 from .verbs import Verb
@@ -31,7 +31,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(options: dict[str, Any]) -> str:
-    tables = parse_served(options["tables"], options["database"])
+    tables = tables_of(options)
     refuse_patterns(tables, options["queue"])
     limit = options["limit"] or LISTED
     rows: list[dict[str, Any]] = []

@@ -13,8 +13,16 @@ from ..metrics.counts import UNKNOWN, Failed
 from ..monitor.failures import DAY, FailureGroup, Failures, failures
 from ..monitor.overview import in_words
 from ..texts.wording import number
-from ..worker.served import Served, parse_served
-from .choosing import add_errors, add_queues, add_tables, name_of, refuse_patterns
+from ..worker.served import Served
+from .choosing import (
+    add_errors,
+    add_queues,
+    add_tables,
+    name_of,
+    refuse_patterns,
+    refuse_two_queues,
+    tables_of,
+)
 from .commands._log import printable
 from .commands._text import aligned
 from .durations import duration
@@ -46,8 +54,9 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(options: dict[str, Any]) -> str:
     """One line or object for each kind; ``ProblemsFound`` where a database cannot be asked."""
-    tables = parse_served(options["tables"], options["database"])
+    tables = tables_of(options)
     refuse_patterns(tables, options["queue"])
+    refuse_two_queues(tables, options["queue"])
     since = options["since"]
     if since is not None and since > DAY * 60:
         text = _("--since: at most 24h, for which failures are counted kind by kind")

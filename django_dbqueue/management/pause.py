@@ -29,7 +29,7 @@ from ..operate.pausing import (
 from ..operate.recording import record_of
 from ..texts.wording import number
 from ..worker.served import Served, parse_served
-from .choosing import add_tables, name_of, refuse_patterns
+from .choosing import add_tables, name_of, refuse_patterns, refuse_two_queues
 from .durations import duration
 from .recording import add_user, user_of
 from .verbs import Refused, Verb
@@ -151,9 +151,7 @@ def named(options: dict[str, Any]) -> list[Served | str]:
     if options["all"]:
         return [*dict.fromkeys(one.using for one in served)]
     refuse_patterns(served, queues)
-    if queues and (twice := [one for one in served if one.queue]):
-        text = _("%(name)s names its queue: give no --queue with it")
-        raise Refused(text % {"name": twice[0]})
+    refuse_two_queues(served, queues)
     return [replace(one, queue=queue) for one in served for queue in queues or [one.queue]]
 
 

@@ -11,8 +11,8 @@ from ..operate.acting import DELETE, Progress
 from ..operate.pruning import prune_ended, prune_its_archive
 from ..operate.recording import KEYS_NAMED_MAX
 from ..states import Status
-from ..worker.served import Served, parse_served
-from .choosing import add_tables, name_of
+from ..worker.served import Served
+from .choosing import add_tables, name_of, tables_of
 from .confirming import add_confirmation, confirm
 from .durations import duration
 from .recording import add_user, recorded, user_of
@@ -54,7 +54,7 @@ def run(options: dict[str, Any]) -> str:
     parts = list(parts_of(options))
     if not parts:
         raise Refused(_("prune what? Give --failed AGE, --done AGE, or both."))
-    tables = parse_served(options["tables"], options["database"])
+    tables = tables_of(options)
     if any(served.queue for served in tables):
         raise Refused(_("prune is about whole tables: name no queue."))
     if not options["dry_run"]:

@@ -395,6 +395,22 @@ def test_a_job_that_is_claimed_meanwhile_is_cancelled_as_it_was_ready_when_it_be
     assert len(claims) == 6
 
 
+@pytest.mark.parametrize(
+    "names",
+    [
+        ["queueapp.Note", "queueapp.note:default"],
+        ["queueapp.note:default", "queueapp.note:default"],
+        ["queueapp.note:default", "queueapp.note@default"],
+    ],
+)
+def test_a_table_that_is_named_twice_is_one_table(names):
+    one_of_each()
+    assert as_json("cancel", *names, "--dry-run")["matched"] == len(Status)
+    put_off = as_json("reschedule", *names, "--in", "10m", "--yes")
+    assert (put_off["changed"], len(put_off["tables"])) == (2, 1)
+    assert len(as_json("failed", *names)["failed"]) == 1
+
+
 def test_an_id_that_is_named_twice_is_one_job():
     first, _, last = fill(3, [BURIED])
     ids = (f"{first.pk}-{last.pk}", str(last.pk))

@@ -126,3 +126,8 @@ def test_an_option_that_a_script_left_empty_means_no_job_rather_than_all(option)
     with pytest.raises(CommandError, match=f"argument {option}: must not be empty"):
         dbqueue("cancel", "queueapp.note", option, "", "--yes")
     assert fresh(job).status == Status.BURIED
+
+
+def test_two_words_for_a_queue_are_refused():
+    why = refused("failures", "queueapp.note:default", "--queue", "big")
+    assert "names its queue: give no --queue with it" in why
