@@ -18,9 +18,14 @@ def is_coloured(stream: Any, options: Mapping[str, Any]) -> bool:
     return not os.environ.get("NO_COLOR") and is_screen(stream)
 
 
+def is_terminal(stream: Any) -> bool:
+    """None is one that was closed before the start."""
+    return stream is not None and bool(stream.isatty())
+
+
 def is_screen(stream: Any) -> bool:
     """Whether it is a terminal that knows more than lines."""
-    return os.environ.get("TERM") != "dumb" and bool(stream.isatty())
+    return os.environ.get("TERM") != "dumb" and is_terminal(stream)
 
 
 def painted(text: str, *codes: str) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
+from .colours import is_terminal
 from .commands._log import printable
 from .verbs import Refused
 
@@ -24,7 +25,7 @@ def confirm(options: dict[str, Any], says: Any, counts: Iterable[str]) -> None:
     if options["yes"]:
         return
     word = options["verb"]
-    if not sys.stdin.isatty():
+    if not is_terminal(sys.stdin):
         text = _(
             "%(verb)s asks first, and here is no terminal: nothing was changed. Repeat it with "
             "--yes, or count with --dry-run."

@@ -16,6 +16,7 @@ from django.utils.translation import gettext_lazy
 
 from ..worker.served import parse_served
 from .choosing import add_tables
+from .colours import is_terminal
 from .durations import duration
 from .recording import add_user, user_of
 from .top_model import Top
@@ -42,7 +43,7 @@ def run(options: dict[str, Any]) -> str:
         raise Refused(_("top is for people: `dbqueue status --json` is for programs"))
     if find_spec("rich") is None:
         raise Refused(str(NEEDS_RICH))
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+    if not (is_terminal(sys.stdin) and is_terminal(sys.stdout)):
         raise Refused(str(NEEDS_TERMINAL))
     tables = parse_served(options["tables"], options["database"])
     top = Top(tables, user_of(options))

@@ -497,3 +497,10 @@ def test_what_comes_while_somebody_thinks_it_over_is_left_as_it_is(monkeypatch, 
     assert as_json("cancel", "queueapp.note")["changed"] == 6
     assert "queueapp.note: 6 jobs" in capsys.readouterr().err
     assert set(QuerySet(Note).values_list("pk", flat=True)) == {job.pk for job in terminal.later}
+
+
+def test_who_has_closed_its_input_is_told_to_say_yes(monkeypatch):
+    one_of_each()
+    monkeypatch.setattr(sys, "stdin", None)  # as Python has it after `<&-`
+    assert "here is no terminal: nothing was changed" in refused("cancel", "--all")
+    assert "needs a terminal" in refused("top")
