@@ -1,6 +1,7 @@
 """What a worker is told by a file, and how it shows where each value comes from."""
 
 import json
+import os
 from io import StringIO
 
 import pytest
@@ -20,7 +21,7 @@ def file(tmp_path):
 
     def write(text):
         path = tmp_path / "worker.toml"
-        path.write_text(text)
+        path.write_text(text, "utf-8")
         return str(path)
 
     return write
@@ -207,6 +208,17 @@ def test_a_command_line_says_which_file_is_wrong_and_exits_with_1(database_url, 
             f"{path}: argument --threads: must be a whole number of at least 1 and at most 1000, "
             "not 'x'" in process.stderr
         )
+
+
+@pytest.mark.process
+def test_a_file_is_utf_8_whatever_the_locale(database_url, file):
+    path = file("queue = 'größe'")
+    here = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    own = {"PYTHONIOENCODING": "utf-8", "PYTHONPATH": os.environ.get("PYTHONPATH", "")}
+    args = ("runworker", "--config", path, "--show-config")
+    with running(database_url, *args, **here, **own) as process:
+        assert process.end() == 0
+        assert "größe" in process.stdout
 
 
 @pytest.mark.process

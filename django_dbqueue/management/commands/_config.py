@@ -95,7 +95,7 @@ def _source_in_conf(dest: str) -> str:
 def _read(path: Path, parser: ArgumentParser, actions: Mapping[str, Action]) -> dict[str, Any]:
     """By destination what a file says; ``CommandError`` names the file and the key."""
     try:
-        content = tomllib.loads(path.read_text())
+        content = tomllib.loads(path.read_text("utf-8"))
     except (OSError, ValueError) as error:
         text = _("%(path)s cannot be read: %(why)s")
         raise CommandError(text % {"path": path, "why": error}) from error
