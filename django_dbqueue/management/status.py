@@ -68,11 +68,12 @@ def look(options: dict[str, Any]) -> tuple[Overview, Verdict]:
 
 
 def watch(options: dict[str, Any]) -> str:
-    """A screen after the other, until Ctrl-C; where there is no terminal, one below the other."""
+    """A screen after the other, until Ctrl-C or until nobody reads on; where there is no terminal,
+    one below the other."""
     seconds = max(SECONDS_LEAST, options["watch"])
     before = signal.signal(signal.SIGINT, _interrupt)
     try:
-        with suppress(KeyboardInterrupt):
+        with suppress(KeyboardInterrupt, BrokenPipeError):
             while not _stop.is_set():
                 show(options)
                 _stop.wait(seconds)

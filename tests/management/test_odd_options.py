@@ -12,6 +12,7 @@ from tests.kit.broken_rows import edit
 from tests.kit.command_line import refused
 from tests.kit.jobs import fresh
 from tests.kit.overview import a_worker
+from tests.kit.processes import running
 from tests.queueapp.models import Note
 
 pytestmark = [pytest.mark.usefixtures("db_rows"), pytest.mark.any_database]
@@ -123,3 +124,14 @@ def test_a_word_that_is_neither_is_refused_by_name(monkeypatch):
 )
 def test_a_name_that_is_none_is_refused_by_exit_code_2(words, why):
     assert why in refused(*words.split())
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("verb", [["status", "--watch", "0.2"], ["cancel", "--all", "--yes"]])
+def test_who_has_read_enough_gets_no_traceback(database_url, verb):
+    Note.objects.create()
+    piped = ["bash", "-o", "pipefail", "-c", '"$0" "$@" | true']
+    with running(database_url, "dbqueue", *verb, within=piped) as process:
+        assert process.end() == 0
+        assert process.stderr == ""
+    assert Note.objects.exists() is (verb[0] == "status")

@@ -1,6 +1,7 @@
 """Looks after queues from the command line."""
 
 import json
+import os
 import sys
 from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Callable
@@ -130,7 +131,14 @@ class Command(BaseCommand):
         paint = PAINTED.get(options["verb"])
         if paint is not None and is_coloured(self.stdout, options):
             shown = paint(shown)
-        self.stdout.write(shown)
+        try:
+            self.stdout.write(shown)
+            self.stdout.flush()
+        except BrokenPipeError:
+            if not self._called_from_command_line:  # type: ignore[attr-defined]
+                raise
+            # Who read has had enough, as `head` has; what was to be done is done.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def add_workers(parser: ArgumentParser) -> None:
