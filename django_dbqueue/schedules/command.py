@@ -66,7 +66,11 @@ ACTS = {
 
 
 def instant(text: str) -> datetime:
-    given = datetime.fromisoformat(text)
+    try:
+        given = datetime.fromisoformat(text)
+    except ValueError:
+        why = _("%(given)s is no time such as 2026-11-26T03:00")
+        raise ArgumentTypeError(why % {"given": shown(text)}) from None
     try:
         return as_utc(check_start(given))
     except ValidationError as error:

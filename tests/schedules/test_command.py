@@ -57,6 +57,11 @@ def test_a_start_of_a_year_that_no_clock_shows_is_refused(call, start):
         call("add", "x", "every 2 h", "queueapp.Note", "--starts-at", start)
 
 
+def test_a_start_that_is_no_time_is_refused_in_words(call):
+    with pytest.raises(CommandError, match="'soon' is no time such as 2026-11-26T03:00"):
+        call("add", "x", "every 2 h", "queueapp.Note", "--starts-at", "soon")
+
+
 def test_a_schedule_is_paused_resumed_run_and_deleted(call):
     schedule = scheduled("nightly", "0 3 * * *")
     assert call("pause", "nightly") == "nightly is paused\n"
