@@ -181,7 +181,11 @@ class ScheduleAdmin(Base):
         if found is None:
             return name
         key = found.key or tick.job
-        url = row_url(self.admin_site, request, found.model, key) if found.model else ""
+        url = (
+            row_url(self.admin_site, request, found.model, key, tick._state.db)
+            if found.model
+            else ""
+        )
         link = format_html('<a href="{}">{}</a>', url, name) if url else name
         return format_html("{}: {}", link, looked_word(found.words))
 

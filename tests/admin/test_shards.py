@@ -9,6 +9,8 @@ from django.db import connections
 from django.db.utils import OperationalError
 
 from django_dbqueue.models import Queue
+from django_dbqueue.schedules.firing import run_now
+from django_dbqueue.schedules.models import Schedule
 from tests.kit.clusters import alias_to, migrate
 from tests.kit.overview import NOTE, OVERVIEW, WORKERS, a_worker, text_of
 from tests.queueapp.models import ArchivedKept, Kept, Note
@@ -173,3 +175,20 @@ def test_the_page_of_a_job_links_to_the_history_of_its_database(browser, south):
     response = browser.get(link)
     assert response.status_code == 200  # not on the first database, which has no such job
     assert f"Change history: note {there.pk}" in text_of(response)
+
+
+class SchedulesInTheSouth:
+    def db_for_read(self, model, **_hints):
+        return "south" if model is Schedule else None
+
+    db_for_write = db_for_read
+
+
+def test_a_schedule_leads_to_the_jobs_of_its_own_database(browser, south, settings):
+    settings.DATABASE_ROUTERS = [SchedulesInTheSouth()]
+    schedule = Schedule(name="nightly", timing="0 3 * * *", target="queueapp.Note")
+    schedule.save(using="south")
+    run_now(schedule, "a test")
+    job = south.get()
+    page = browser.get(f"/admin/dbqueue_schedules/schedule/{schedule.pk}/change/")
+    assert f'href="{LIST}{job.pk}/change/{SOUTH}"' in text_of(page)
