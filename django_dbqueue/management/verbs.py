@@ -29,10 +29,10 @@ class ProblemsFound(CommandError):
 
 
 class Refused(CommandError):
-    """For exit code 2: nothing was changed; the message says what to do."""
+    """For exit code 2, or another: nothing was changed; the message says what to do."""
 
-    def __init__(self, why: str) -> None:
-        super().__init__(why, returncode=REFUSED)
+    def __init__(self, why: str, code: int = REFUSED) -> None:
+        super().__init__(why, returncode=code)
 
 
 # By the word on the command line. An app adds its own in ``ready()``.

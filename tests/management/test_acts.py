@@ -22,6 +22,7 @@ from tests.kit.admin_lists import fill
 from tests.kit.bounds import limits
 from tests.kit.command_line import as_json, dbqueue, fails, refused
 from tests.kit.jobs import fresh, overwrite
+from tests.kit.terminal import at_terminal
 from tests.kit.waiting import wait_until
 from tests.queueapp.models import ArchivedKept, Kept, Note, Shared
 
@@ -504,3 +505,15 @@ def test_who_has_closed_its_input_is_told_to_say_yes(monkeypatch):
     monkeypatch.setattr(sys, "stdin", None)  # as Python has it after `<&-`
     assert "here is no terminal: nothing was changed" in refused("cancel", "--all")
     assert "needs a terminal" in refused("top")
+
+
+@pytest.mark.process
+def test_ctrl_c_at_the_question_changes_nothing(database_url):
+    one_of_each()
+    with at_terminal(database_url, "dbqueue", "cancel", "--all") as terminal:
+        terminal.wait_for("[y/N]")
+        terminal.press("\x03")
+        assert terminal.end() == 130
+        assert "interrupted: the rest is as it was" in terminal.text
+        assert "Traceback" not in terminal.text
+    assert QuerySet(Note).count() == len(Status)

@@ -36,7 +36,7 @@ from ...worker.served import UnknownTable, parse_one
 from ..advice import with_advice
 from ..colours import is_coloured
 from ..operating import OPERATING
-from ..reporting import VERSION
+from ..reporting import INTERRUPTED, VERSION
 from ..status import coloured
 from ..verbs import VERBS, ProblemsFound, Refused
 from ._django import take_djangos
@@ -112,6 +112,11 @@ class Command(BaseCommand):
             self._end(found, options)
         except Refused as refused:
             self._end(refused, options)
+        except KeyboardInterrupt:  # before anything was done, as at a question
+            if not self._called_from_command_line:  # type: ignore[attr-defined]
+                raise
+            why = _("interrupted: the rest is as it was")
+            self._end(Refused(why, INTERRUPTED), options)
         except (CannotAdopt, UnknownWorker, UnknownTable, UnknownJob, TooMany) as error:
             self._end(Refused(printable(said(error))), options)
         except (Error, ImproperlyConfigured, ImportError) as error:  # the last two: no driver
