@@ -37,7 +37,7 @@ MUTANTS = [
     ),
     (
         CONFIRMING,
-        "if not sys.stdin.isatty():",
+        "if not is_terminal(sys.stdin):",
         "if False:",
         "without a terminal it waits for an answer",
     ),
