@@ -5,7 +5,7 @@ itself. Needs the package sentry-sdk. May be imported by the settings.
 """
 
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, Any
 
 from django.core.exceptions import ImproperlyConfigured
@@ -26,6 +26,7 @@ try:
     import sentry_sdk
     from sentry_sdk.consts import INSTRUMENTER, OP, SPANSTATUS
     from sentry_sdk.integrations import Integration
+    from sentry_sdk.scope import add_global_event_processor
     from sentry_sdk.tracing import Span
     from sentry_sdk.tracing_utils import has_span_streaming_enabled, has_tracing_enabled
     from sentry_sdk.utils import event_from_exception
@@ -36,6 +37,9 @@ except ImportError as error:
 FLUSH_SECONDS = 2.0
 SHOWN_MAX = 100  # jobs of a batch
 UID = "dbqueue-sentry"
+TOLD = "_dbqueue_is_told"  # an attribute of errors
+# Django's own log of a task that has failed, with its error, is an event for Sentry.
+LOGS_OF_TASKS = ("django.tasks", "django_tasks")
 
 
 class DBQueueIntegration(Integration):
@@ -58,11 +62,19 @@ class DBQueueIntegration(Integration):
         events.running.subscribe(running)
         signals.job_reaped.connect(reaped, dispatch_uid=UID)
         signals.worker_stopped.connect(flush, dispatch_uid=UID)
+        add_global_event_processor(told_once)
 
 
 def _integration() -> DBQueueIntegration | None:
     """None where Sentry is off by now, or was initialised again without it."""
     return sentry_sdk.get_client().get_integration(DBQueueIntegration)
+
+
+def told_once(event: Any, hint: Any) -> Any:
+    """Sentry compares errors within a thread alone, and a worker writes outcomes in another."""
+    error = ((hint or {}).get("exc_info") or (None, None))[1]
+    is_second = getattr(error, TOLD, False) and event.get("logger") in LOGS_OF_TASKS
+    return None if is_second else event
 
 
 def flush(**_: Any) -> None:
@@ -159,7 +171,7 @@ def _tell(span: Span, name: str, count: int) -> None:
         span.set_data("messaging.batch.message_count", count)
 
 
-def reaped(sender: Any, job: Any, error: str | None, **_: Any) -> None:
+def reaped(sender: Any, job: Any, error: BaseException | None, **_: Any) -> None:
     """A job that was stopped, or whose process died, has raised nothing that could be sent."""
     integration = _integration()
     if error is None or integration is None:
@@ -169,6 +181,7 @@ def reaped(sender: Any, job: Any, error: str | None, **_: Any) -> None:
     with sentry_sdk.isolation_scope() as scope:
         _describe(scope, sender._meta.label_lower, [job])
         sentry_sdk.capture_message(f"{sender._meta.label_lower}: {error}", level="error")
+    _mark(error)
     # The process ends once all is told.
     flush()
 
@@ -214,3 +227,10 @@ def _send(error: BaseException) -> None:
         mechanism={"type": "dbqueue", "handled": False},
     )
     sentry_sdk.capture_event(event, hint=hint)
+    _mark(error)
+
+
+def _mark(error: BaseException) -> None:
+    """As told; a class of theirs may take no attribute."""
+    with suppress(Exception):
+        setattr(error, TOLD, True)

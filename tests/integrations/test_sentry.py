@@ -7,12 +7,14 @@ import sys
 import pytest
 import sentry_sdk
 from django.core.exceptions import ImproperlyConfigured
+from sentry_sdk.integrations.logging import LoggingIntegration
 from sentry_sdk.transport import Transport
 
 from django_dbqueue import events, signals
 from django_dbqueue.integrations import sentry
 from django_dbqueue.integrations.sentry import DBQueueIntegration
 from django_dbqueue.states import Status
+from django_dbqueue.tasks.models import Task
 from django_dbqueue.testing import virtual_clock
 from tests.kit.inline_worker import drain, work_off
 from tests.kit.jobs import overwrite
@@ -36,14 +38,14 @@ def start():
         def capture_envelope(self, envelope):
             found.append(envelope.get_event() or envelope.get_transaction_event())
 
-    def begin(traces=None, of_jobs=True, options=None, **given):
+    def begin(traces=None, of_jobs=True, options=None, others=(), **given):
         # For once in a process it subscribes by itself.
         DBQueueIntegration.setup_once()
         sentry_sdk.init(
             DSN,
             transport=Local,
             default_integrations=False,
-            integrations=[DBQueueIntegration(traces=of_jobs, **given)],
+            integrations=[DBQueueIntegration(traces=of_jobs, **given), *others],
             **({} if traces is None else {"traces_sampler": traces}),
             **(options or {}),
         )
@@ -119,6 +121,20 @@ def test_the_error_of_a_task_is_the_one_that_it_raised(start):
     [event] = found
     assert event["exception"]["values"][-1]["type"] == "TypeError"
     assert event["tags"]["dbqueue.task"] == "tests.tasks.calls.add"
+
+
+@pytest.mark.parametrize(
+    "function", [calls.fail, calls.fail_thrice, calls.give_up, calls.leave, calls.unstorable]
+)
+def test_what_djangos_log_says_of_a_failed_task_is_no_second_event(start, function):
+    found = start(others=[LoggingIntegration()])
+    result = function.enqueue()
+    with virtual_clock() as clock:
+        drain(clock, "dbqueue_tasks.task")
+    result.refresh()
+    assert result.status == "FAILED"
+    assert len(found) == result.attempts
+    assert {event["tags"]["dbqueue.table"] for event in found} == {"dbqueue_tasks.task"}
 
 
 def test_of_a_batch_the_jobs_are_told(start, monkeypatch):
@@ -305,6 +321,19 @@ def test_a_job_over_its_time_to_run_is_told_though_it_raised_nothing(start):
     [event] = found
     assert event["message"].startswith("queueapp.watched: its time to run was over")
     assert event["tags"]["dbqueue.id"] == str(job.pk)
+
+
+def test_a_task_over_its_time_to_run_is_told_once_whatever_djangos_log_says(start):
+    found = start(others=[LoggingIntegration()])
+    result = calls.noop.enqueue()
+    Task.objects.claim()
+    with virtual_clock() as clock:
+        clock.move(86_400)
+        work_off("dbqueue_tasks.task")
+    result.refresh()
+    assert result.status == "FAILED"
+    [event] = found
+    assert event["message"].startswith("dbqueue_tasks.task: its time to run was over")
 
 
 def test_without_retries_a_job_over_its_time_is_told_once_it_is_buried(start):
