@@ -173,13 +173,20 @@ class EmailBackend(BaseEmailBackend):
         if mailers_configured():
             entry: dict[str, Any] = settings.MAILERS[self.using]
             usual = dict(entry.get("OPTIONS", {}))
+            advice = (
+                "add an entry to MAILERS and queue for it, or send without the queue, by "
+                "send(using=...) with an entry that delivers"
+            )
         else:
             usual = {name: getattr(settings, setting) for name, setting in SETTINGS.items()}
+            advice = (
+                "send without the queue, by get_connection() with the path of the backend that "
+                "delivers"
+            )
         if other := [name for name, value in asked.items() if value != usual.get(name)]:
             raise ValueError(
                 f"queued mail cannot go out by another {', '.join(sorted(other))} than that of the "
-                "settings: add an entry to MAILERS and queue for it, or send without the queue, by "
-                "get_connection() with the path of the backend that delivers"
+                f"settings: {advice}"
             )
 
 

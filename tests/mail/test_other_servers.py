@@ -6,7 +6,7 @@ import pytest
 from django.core.mail import EmailMessage, get_connection, send_mail
 
 from django_dbqueue.mail.models import Email
-from tests.kit.mail import HAS_MAILERS, MAILER, SMTP
+from tests.kit.mail import HAS_MAILERS, MAILER, MEMORY, SMTP, queue_into_memory
 
 pytestmark = [
     pytest.mark.any_database,
@@ -33,7 +33,21 @@ def test_another_server_is_refused_by_the_names_of_the_arguments(
     with pytest.raises(ValueError, match=", ".join(sorted(given))) as refused:
         get_connection(fail_silently=fail_silently, **given)
     assert SECRET not in str(refused.value)
-    assert "MAILERS" in str(refused.value)
+    assert ("send(using=...)" if HAS_MAILERS else "get_connection()") in str(refused.value)
+
+
+def test_what_the_refusal_advises_sends_without_the_queue(
+    db_rows: None, settings: Any, mailoutbox: list[EmailMessage]
+) -> None:
+    queue_into_memory(settings)
+    message = EmailMessage("S", "t", "a@x.example", ["b@x.example"])
+    if HAS_MAILERS:
+        message.send(using=MAILER)  # type: ignore[call-arg,unused-ignore]
+    else:
+        message.connection = get_connection(MEMORY)
+        message.send()
+    assert len(mailoutbox) == 1
+    assert Email.objects.count() == 0
 
 
 def test_another_login_for_one_mail_is_refused(db_rows: None) -> None:
