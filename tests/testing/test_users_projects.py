@@ -157,6 +157,16 @@ def test_verbs(dbqueue, kind, again):
 def test_that_fails(dbqueue):
     dbqueue.assert_enqueued(Label, text="cup")
 """
+# No test of the file has a mark of pytest-django's.
+PYTESTS_WITHOUT_MARKS = """
+from django.db import connection
+from kiosk.models import Label
+
+def test_it_is_the_database_of_tests(dbqueue):
+    print("database:", connection.settings_dict["NAME"])
+    Label.objects.create(text="mug")
+    assert dbqueue.run_all() == 1
+"""
 
 
 @pytest.fixture
@@ -197,6 +207,20 @@ def test_unittest_and_pytest_run_it_in_a_transaction_and_without(db_rows, projec
     assert code == 1, said
     assert "1 failed, 6 passed" in said
     assert "no kiosk.Label with text='cup' was enqueued, nor anything else" in said
+
+
+@pytest.mark.any_database
+def test_jobs_of_the_projects_own_database_are_left_alone(db_rows, project):
+    name = project.folder / "own.sqlite3"
+    with (project.folder / "kiosk_test_settings.py").open("a") as settings:
+        settings.write(f"default['NAME'] = {str(name)!r}\n")
+    project.run("migrate", "--skip-checks")
+    project.shell("Label.objects.create(text='real')")
+    (project.folder / "test_kiosk.py").write_text(PYTESTS_WITHOUT_MARKS)
+    options = ("-p", PLUGIN, "-p", "no:cacheprovider", "-s", "test_kiosk.py")
+    code, said = python("-m", "pytest", *options, cwd=project.folder, env=project.environment)
+    assert code == 0, said
+    assert "database: file:memorydb_default" in said
 
 
 @pytest.mark.each_database
