@@ -3,12 +3,14 @@ how a view tells them of what is away."""
 
 import hmac
 from collections.abc import Callable
-from typing import Any
+from typing import TypeVar
 
 from django.db import connections, transaction
 from django.http import HttpRequest, HttpResponse
 
 from ..conf import conf
+
+View = TypeVar("View", bound=Callable[..., HttpResponse])
 
 HOW_TO_LOOK = (
     "Give the token: Authorization: Bearer ... It is DBQUEUE['METRICS_TOKEN'], which is not set: "
@@ -45,7 +47,7 @@ def refusal(realm: str) -> HttpResponse:
     return HttpResponse(HOW_TO_LOOK, status=403, content_type="text/plain")
 
 
-def outside_transactions(view: Callable[..., Any]) -> Any:
+def outside_transactions(view: View) -> View:
     """A view that no database's ATOMIC_REQUESTS wraps: the first table or database that cannot be
     asked would take all others with it."""
     for alias in connections:
