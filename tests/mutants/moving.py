@@ -115,8 +115,8 @@ MUTANTS = [
     (REAP, "AND {same}{still}", "AND {same}", "a job that was touched since the look is overdue"),
     (
         REAP,
-        'table.dialect.is_past("retry_at"), [])',
-        '"retry_at IS NOT NULL", [])',
+        'table.dialect.is_past("retry_at"), [], ',
+        '"retry_at IS NOT NULL", [], ',
         "all claims are looked at",
         {"harmless": "the write asks for the time once more; the earliest come first"},
     ),
