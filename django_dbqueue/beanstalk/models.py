@@ -18,7 +18,7 @@ from ..states import Status
 from .handlers import handler_of
 from .protocol import JOB_SIZE_MAX
 
-TTR_MAX = 2**32 - 1  # seconds
+TTR, TTR_MAX = 300, 2**32 - 1  # seconds
 
 
 def check_body(value: object) -> None:
@@ -48,10 +48,14 @@ def time_to_run(ttr: Any) -> int | None:
     return min(int(ttr), MAX_SECONDS)
 
 
-def _timed(columns: Mapping[str, Any]) -> dict[str, Any]:
-    if "ttr" not in columns or columns.get("time_to_run") is not None:
-        return dict(columns)
-    return {**columns, "time_to_run": time_to_run(columns["ttr"])}
+def _timed(columns: Mapping[str, Any], ttr: int | None = None) -> dict[str, Any]:
+    """With the time that their ttr is; ``ttr``: of those that name none, else nothing is said."""
+    named = dict(columns)
+    if named.get("time_to_run") is None:
+        named.pop("time_to_run", None)
+        if "ttr" in named or ttr is not None:
+            named["time_to_run"] = time_to_run(named.get("ttr", ttr))
+    return named
 
 
 class TubeJobQuerySet(JobQuerySet["TubeJob"]):
@@ -75,10 +79,17 @@ class TubeJobManager(JobManager.from_queryset(TubeJobQuerySet)):  # type: ignore
     def enqueue_many(
         self, rows: Iterable[Mapping[str, Any]], *, delay: float | None = 0, **columns: Any
     ) -> int:
-        whole = [_timed({**columns, **row}) if isinstance(row, Mapping) else row for row in rows]
+        whole = [
+            _timed({**columns, **row}, TTR) if isinstance(row, Mapping) else row for row in rows
+        ]
         return int(super().enqueue_many(whole, delay=delay))
 
     enqueue_many.alters_data = True  # type: ignore[attr-defined]
+
+    def _job_of(self, **columns: Any) -> Any:
+        job = super()._job_of(**columns)
+        job.give_time()
+        return job
 
 
 class TubeJob(Job):
@@ -87,7 +98,7 @@ class TubeJob(Job):
     body = models.BinaryField(default=b"", editable=True)
     # As its producer, or who released it, gave them: seconds.
     delay = models.BigIntegerField(default=0, editable=False)
-    ttr = models.BigIntegerField(default=300, editable=False)
+    ttr = models.BigIntegerField(default=TTR, editable=False)
     reserves = models.PositiveIntegerField(default=0, editable=False)
     timeouts = models.PositiveIntegerField(default=0, editable=False)
     releases = models.PositiveIntegerField(default=0, editable=False)

@@ -189,12 +189,16 @@ class JobManager(models.Manager.from_queryset(JobQuerySet)):  # type: ignore[mis
             if columns.get("retry_at") is not None:
                 raise ValidationError({"delay": "give delay or retry_at, not both"})
             columns["retry_at"] = due
-        job = self.model(dedup_key=dedup_key, **columns)
+        job = self._job_of(dedup_key=dedup_key, **columns)
         if dedup_key is None:
             job.save(using=self._db, force_insert=True)
             return Enqueued(job, created=True)
         table = table_of(self.model, self._db or router.db_for_write(self.model, instance=job))
         return enqueue_unique(table, job, self.using(table.connection.alias), change)
+
+    def _job_of(self, **columns: Any) -> Any:
+        """The job that ``enqueue`` inserts, or whose columns go into the one that waits."""
+        return self.model(**columns)
 
     def enqueue_many(
         self, rows: Iterable[Mapping[str, Any]], *, delay: float | None = 0, **columns: Any

@@ -123,12 +123,33 @@ def test_a_ttr_that_all_of_many_have_is_theirs():
     assert [job.time_to_run for job in TubeJob.objects.all()] == [3600, 3600]
 
 
+def many(**columns):
+    TubeJob.objects.enqueue_many([{"body": b"well", **columns}, {"body": b"", **columns}])
+
+
+def replace(**columns):
+    TubeJob.objects.enqueue(dedup_key="one", on_duplicate="replace", **columns)
+
+
+def add(**columns):
+    TubeJob(**columns).save()
+
+
+@pytest.mark.parametrize("way", [enqueue, enqueue_once, create, bulk_create, many, replace, add])
+@pytest.mark.parametrize("columns", [{}, {"time_to_run": None}])
+def test_a_job_that_is_given_no_ttr_is_run_for_the_usual_one(way, columns):
+    way(**columns)
+    assert {(job.ttr, job.time_to_run) for job in TubeJob.objects.all()} == {(300, 300)}
+
+
 def test_a_ttr_that_replaces_another_counts():
     TubeJob.objects.enqueue(dedup_key="one", ttr=60, body=b"1")
     TubeJob.objects.enqueue(dedup_key="one", ttr=3600, body=b"2", on_duplicate="replace")
     job = TubeJob.objects.get()
     assert (bytes(job.body), job.ttr, job.time_to_run) == (b"2", 3600, 3600)
     TubeJob.objects.enqueue(dedup_key="one", body=b"3", on_duplicate="replace")
+    assert TubeJob.objects.get().time_to_run == 3600
+    replace(time_to_run=None, body=b"4")
     assert TubeJob.objects.get().time_to_run == 3600
 
 
