@@ -13,7 +13,7 @@ from django.core.exceptions import ImproperlyConfigured
 from .. import events, signals
 from ..conf import conf
 from ..events import End, Enqueueing
-from ..exceptions import Bury, Retry, recorded
+from ..exceptions import Bury, recorded
 from ..guard import raised
 from ..states import Status
 from .fence import fenced, nothing
@@ -135,7 +135,7 @@ def running(table: "Table", jobs: Sequence[Any]) -> End:
 
         def end(error: BaseException | None) -> None:
             with until_end:
-                status = _status_of(error)
+                status = _status_of(table, jobs, error)
                 if span is not None:
                     span.set_status(status)
                 has_failed = status == SPANSTATUS.INTERNAL_ERROR
@@ -186,22 +186,23 @@ def reaped(sender: Any, job: Any, error: BaseException | None, **_: Any) -> None
     flush()
 
 
-def _status_of(error: BaseException | None) -> str:
-    from ..worker.buffer import GivenBack  # noqa: PLC0415  # the settings may import us
+def _status_of(table: "Table", jobs: Sequence[Any], error: BaseException | None) -> str:
+    # The settings may import us.
+    from ..lifecycle.claim_end import asks_for_retry  # noqa: PLC0415
+    from ..worker.buffer import GivenBack  # noqa: PLC0415
 
     if isinstance(error, GivenBack):
         return SPANSTATUS.ABORTED
-    has_failed = error is not None and not (isinstance(error, Retry) and error.of is None)
-    return SPANSTATUS.INTERNAL_ERROR if has_failed else SPANSTATUS.OK
+    is_well = error is None or asks_for_retry(table.policy, jobs, error)
+    return SPANSTATUS.OK if is_well else SPANSTATUS.INTERNAL_ERROR
 
 
 def _is_told(
     integration: DBQueueIntegration, table: "Table", jobs: Sequence[Any], error: BaseException
 ) -> bool:
-    from ..lifecycle.claim_end import attempts_max  # noqa: PLC0415  # the settings may import us
+    from ..lifecycle.claim_end import is_last  # noqa: PLC0415  # the settings may import us
 
-    is_last = any(job.attempts >= attempts_max(table.policy, job) for job in jobs)
-    return integration.retries or is_last or isinstance(error, Bury)
+    return integration.retries or is_last(table.policy, jobs) or isinstance(error, Bury)
 
 
 def _describe(scope: Any, label: str, jobs: Sequence[Any]) -> None:

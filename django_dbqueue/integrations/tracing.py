@@ -12,8 +12,9 @@ from django.core.exceptions import ImproperlyConfigured
 from .. import events, signals
 from ..conf import conf
 from ..events import End, Enqueueing
-from ..exceptions import Retry, recorded
+from ..exceptions import recorded
 from ..guard import capture, message_of, raised
+from ..lifecycle.claim_end import asks_for_retry
 from ..lifecycle.table import Table
 from ..worker.buffer import GivenBack
 from .fence import fenced
@@ -104,19 +105,24 @@ def running(table: Table, jobs: Sequence[Any]) -> End:
 
         def end(error: BaseException | None) -> None:
             context.detach(token)
-            _end(span, error)
+            _end_run(span, table, jobs, error)
 
         return end
 
     return fenced("OpenTelemetry", begin)
 
 
+def _end_run(span: Span, table: Table, jobs: Sequence[Any], error: BaseException | None) -> None:
+    outcome = "released" if isinstance(error, GivenBack) else ""
+    if asks_for_retry(table.policy, jobs, error):
+        outcome = "retry"
+    if outcome:
+        span.set_attribute("dbqueue.outcome", outcome)
+    _end(span, None if outcome else error)
+
+
 def _end(span: Span, error: BaseException | None) -> None:
-    if isinstance(error, GivenBack):
-        span.set_attribute("dbqueue.outcome", "released")
-    elif isinstance(error, Retry) and error.of is None:
-        span.set_attribute("dbqueue.outcome", "retry")
-    elif error is not None:
+    if error is not None:
         real = raised(recorded(error))
         kind = type(real)
         span.set_attribute("error.type", f"{kind.__module__}.{kind.__qualname__}")

@@ -1,6 +1,7 @@
 """How a claim ends: what becomes of the job, how that is said, and the columns that say so."""
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from math import isinf
 from typing import Any
@@ -54,6 +55,16 @@ class OwnEnd:
 def attempts_max(policy: Policy, job: Any) -> int:
     """The job's own number, where its table has a column for it, or that of the policy."""
     return getattr(job, "max_attempts", None) or policy.max_attempts
+
+
+def is_last(policy: Policy, jobs: Iterable[Any]) -> bool:
+    """Whether the attempt is the last one of any of the jobs."""
+    return any(job.attempts >= attempts_max(policy, job) for job in jobs)
+
+
+def asks_for_retry(policy: Policy, jobs: Iterable[Any], error: BaseException | None) -> bool:
+    """Whether it is a plain ``Retry``, which is no failure while there are attempts left."""
+    return isinstance(error, Retry) and error.of is None and not is_last(policy, jobs)
 
 
 def after_failure(policy: Policy, job: Any, error: BaseException) -> RetryDecision:

@@ -17,7 +17,7 @@ from django_dbqueue.states import Status
 from django_dbqueue.tasks.models import Task
 from django_dbqueue.testing import virtual_clock
 from tests.kit.inline_worker import drain, work_off
-from tests.kit.jobs import overwrite
+from tests.kit.jobs import fresh, overwrite
 from tests.kit.processes import worker
 from tests.queueapp.models import Note
 from tests.queueapp.traced import Watched, WatchedBatch, WatchedCoroutine
@@ -112,6 +112,27 @@ def test_a_job_that_asks_to_be_retried_has_no_error(start):
     Watched.objects.create()
     work_off("queueapp.watched")
     assert found == []
+
+
+@pytest.mark.parametrize("retries", [True, False])
+def test_a_job_that_asks_for_more_attempts_than_it_has_is_told_as_it_is_buried(start, retries):
+    found = start(always, retries=retries)
+    job = Watched.objects.create(action="retry")
+    with virtual_clock() as clock:
+        drain(clock, "queueapp.watched")
+    assert fresh(job).status == Status.BURIED
+    [event] = [one for one in found if "exception" in one]
+    assert event["exception"]["values"][-1]["value"] == "come back later"
+    assert event["tags"]["dbqueue.attempt"] == 2
+    statuses = [one["contexts"]["trace"]["status"] for one in found if "spans" in one]
+    assert statuses == ["ok", "internal_error"]
+
+
+def test_a_worker_s_own_tries_say_which_attempt_is_the_last(start):
+    found = start()
+    Watched.objects.create(action="retry")
+    work_off("queueapp.watched", "--tries", "1")
+    assert [event["tags"]["dbqueue.attempt"] for event in found] == [1]
 
 
 def test_the_error_of_a_task_is_the_one_that_it_raised(start):

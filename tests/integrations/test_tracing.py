@@ -145,6 +145,15 @@ def test_a_job_that_asks_to_be_retried_is_no_error(spans):
     assert run.attributes["dbqueue.outcome"] == "retry"
 
 
+def test_a_job_that_asks_for_more_attempts_than_it_has_ends_with_an_error(spans):
+    Watched.objects.create(action="retry")
+    with virtual_clock() as clock:
+        drain(clock, "queueapp.watched")
+    runs = spans("process")
+    assert [one.status.is_ok for one in runs] == [True, False]
+    assert runs[-1].attributes["error.type"] == "django_dbqueue.exceptions.Retry"
+
+
 def test_a_batch_is_a_trace_of_its_own_that_is_linked_to_those_of_its_jobs(spans):
     for _ in range(3):
         WatchedBatch.objects.create()

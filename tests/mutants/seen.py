@@ -67,7 +67,7 @@ TRACES = [
     ),
     (
         SENTRY,
-        "return SPANSTATUS.INTERNAL_ERROR if has_failed else SPANSTATUS.OK",
+        "return SPANSTATUS.OK if is_well else SPANSTATUS.INTERNAL_ERROR",
         "return SPANSTATUS.OK",
         "an attempt that failed is no event",
     ),
