@@ -20,6 +20,7 @@ from django.db import Error, router, transaction
 from ..current import current_job, is_workers_own
 from ..exceptions import QueueFull
 from ..fields import check_name
+from ..lifecycle.claim_end import is_last
 from ..states import Status
 from .conf import mail_conf, mailers_configured
 from .models import Email
@@ -225,7 +226,7 @@ def leads_to_more(message: EmailMessage) -> bool:
 
 def _is_between(about: Email) -> bool:
     """Whether this is neither the first attempt nor, as far as is known, the last one."""
-    if about.attempts <= 1 or about.attempts >= about.policy().max_attempts:
+    if about.attempts <= 1 or is_last(about.claim_policy or about.policy(), [about]):
         return False
     rows = Email._base_manager.using(about._state.db)
     return not rows.filter(pk=about.pk, status=Status.BURIED).exists()

@@ -1,5 +1,7 @@
 """A mail that fails again and again is reported to the admins the first time and the last."""
 
+from dataclasses import replace
+
 import pytest
 
 from django_dbqueue.current import running
@@ -30,6 +32,17 @@ def test_of_all_failures_the_first_and_the_last_are_reported(server, settings):
     assert "attempt 8 of 8" in last
 
 
+def test_a_worker_s_own_tries_say_which_failure_is_the_last(server, settings):
+    server.to_recipients["later"] = "451 come back later"
+    email = queued("later")
+    with warnings_mailed_to_admins(settings), virtual_clock() as clock:
+        drain(clock, "dbqueue_mail.email", "--tries", "10")
+    assert (fresh(email).status, fresh(email).attempts) == (Status.BURIED, 10)
+    first, last = reports_about(email)
+    assert "attempt 1 of 10" in first
+    assert "attempt 10 of 10" in last
+
+
 @pytest.fixture
 def tell(settings):
     """Report to the admins, or to somebody else, at an attempt; how many were queued."""
@@ -48,6 +61,12 @@ def test_one_that_gives_up_before_its_last_attempt_is_reported_as_well(tell):
     assert [tell(email, attempts) for attempts in (1, 2, 3)] == [1, 0, 0]
     overwrite(email, status=4)
     assert tell(email, 3) == 1
+
+
+def test_what_the_last_run_of_a_worker_with_few_tries_tells_is_reported(tell):
+    email = queued("anna")
+    email.claim_policy = replace(Email.policy(), max_attempts=3)
+    assert [tell(email, attempts) for attempts in (1, 2, 3)] == [1, 0, 1]
 
 
 def test_what_goes_to_others_is_queued_at_each_attempt(tell):
