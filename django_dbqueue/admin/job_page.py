@@ -10,6 +10,7 @@ from django.contrib.admin.utils import unquote
 from django.db.models import DateTimeField, Field, IntegerField, Model
 from django.http import HttpRequest, HttpResponseRedirect
 from django.utils import timezone
+from django.utils.text import Truncator
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, pgettext_lazy
 
@@ -25,7 +26,7 @@ from .confirmation import PAGE_FIELD
 from .databases import alias_of, others, query_of
 from .formatting import time_tag
 from .lists import column, stored
-from .pages import auto_refresh, list_url, row_url
+from .pages import above_row, auto_refresh, list_url, row_url
 from .permissions import may
 from .search import as_key
 from .timeline import Event, timeline
@@ -93,10 +94,22 @@ class JobPage(Base):
         if job is not None:
             context["dbqueue_job"] = self.page_of(request, job)
             context["dbqueue_words"] = self.words_of(request, job)
+            context |= above_row(self, request)
             context |= self.more_context(request, job)
             if isinstance(job, Job) and job.status in UNFINISHED:
                 context |= auto_refresh(request)
         return super().render_change_form(request, context, *args, **kwargs)
+
+    def history_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
+        response = super().history_view(request, *args, **kwargs)
+        context = getattr(response, "context_data", None) or {}
+        job, above = context.get("object"), above_row(self, request)
+        if job is not None and above:
+            url = row_url(self.admin_site, request, self.model, job.pk, job._state.db)
+            above["crumbs"].append((Truncator(job).words(18), url))
+            context |= above
+            response.template_name = "dbqueue/object_history.html"
+        return response
 
     def page_of(self, request: HttpRequest, job: Any) -> Page:
         may_inspect = self.has_inspect_permission(request)

@@ -12,10 +12,11 @@ from django.db.models import Model
 from django.http import HttpRequest
 from django.template.response import TemplateResponse
 from django.urls import NoReverseMatch, reverse
+from django.utils.text import capfirst
 from django.utils.translation import gettext
 
 from ..worker.served import queue_tables
-from .databases import query_of
+from .databases import alias_of, query_of
 
 # Where Django's own pages have them in a list, which its style sheet is made for.
 CRUMBS_IN_LIST = django.VERSION >= (6, 1)
@@ -77,10 +78,26 @@ def respond(
         **site.each_context(request),
         "opts": model_admin.opts,
         "media": model_admin.media,
-        "crumbs": list(_crumbs(model_admin, context)),
-        "crumbs_in_list": CRUMBS_IN_LIST,
+        **_above(model_admin, context),
     }
     return TemplateResponse(request, template, common | context, status=status)
+
+
+def above_row(model_admin: Any, request: HttpRequest) -> dict[str, Any]:
+    """For the context of the page of a row that is not on the first database, to whose list
+    Django's own would lead."""
+    model = model_admin.model
+    query = query_of(model, alias_of(request, model))
+    if not query:
+        return {}
+    url = list_url(model_admin.admin_site, request, model, **query)
+    title = capfirst(model_admin.opts.verbose_name_plural)
+    return _above(model_admin, {"parent_title": title, "parent_url": url})
+
+
+def _above(model_admin: Any, context: dict[str, Any]) -> dict[str, Any]:
+    """What ``dbqueue/crumbs.html`` shows."""
+    return {"crumbs": list(_crumbs(model_admin, context)), "crumbs_in_list": CRUMBS_IN_LIST}
 
 
 def _crumbs(model_admin: Any, context: dict[str, Any]) -> Iterator[tuple[str, str]]:

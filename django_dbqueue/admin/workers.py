@@ -37,7 +37,7 @@ from ..texts.wording import duration, worker_state_word
 from . import confirmation, words
 from .databases import DatabaseFilter, alias_of, query_of
 from .formatting import ago, number
-from .pages import auto_refresh, job_url, page_url
+from .pages import above_row, auto_refresh, job_url, page_url
 from .permissions import ViewOnly, allows
 
 if TYPE_CHECKING:  # at run time it takes no parameters
@@ -147,7 +147,8 @@ class WorkerAdmin(ViewOnly, WorkerBase):
     ) -> HttpResponse:
         verbs = VERB_LABELS if self.has_stop_permission(request) else {}
         ask = {"verbs": verbs, "ask_url": self._url(request, "ask", object_id)}
-        context = {**auto_refresh(request), **ask, "show_close": True, **(extra_context or {})}
+        context = {**auto_refresh(request), **ask, **above_row(self, request)}
+        context |= {"show_close": True, **(extra_context or {})}
         context["dbqueue_words"] = list(words.others(words.OF_WORKERS))
         return super().change_view(request, object_id, form_url, context)
 

@@ -7,8 +7,9 @@ import shutil
 import pytest
 from django.db import connections
 from django.db.utils import OperationalError
+from django.utils import timezone
 
-from django_dbqueue.models import Queue
+from django_dbqueue.models import Queue, Worker
 from django_dbqueue.schedules.firing import run_now
 from django_dbqueue.schedules.models import Schedule
 from tests.kit.clusters import alias_to, migrate
@@ -192,3 +193,35 @@ def test_a_schedule_leads_to_the_jobs_of_its_own_database(browser, south, settin
     job = south.get()
     page = browser.get(f"/admin/dbqueue_schedules/schedule/{schedule.pk}/change/")
     assert f'href="{LIST}{job.pk}/change/{SOUTH}"' in text_of(page)
+
+
+def crumbs_of(page):
+    """The addresses of the pages above."""
+    block = re.search(r'<(div|ol) class="breadcrumbs">.*?</\1>', text_of(page), re.DOTALL)[0]
+    return [html.unescape(one) for one in re.findall(r'href="([^"]+)"', block)]
+
+
+def test_the_pages_above_that_of_a_job_are_those_of_its_database(browser, south):
+    here = Note.objects.using("default").create()
+    there = [south.create(), south.create()][-1]
+    above = ["/admin/", "/admin/queueapp/"]
+    page, history = (f"{LIST}{there.pk}/{view}/" for view in ("change", "history"))
+    assert crumbs_of(browser.get(page + SOUTH)) == [*above, LIST + SOUTH]
+    assert crumbs_of(browser.get(history + SOUTH)) == [*above, LIST + SOUTH, page + SOUTH]
+    filtered = "?_changelist_filters=database%3Dsouth"
+    assert crumbs_of(browser.get(page + filtered)) == [*above, LIST + SOUTH]
+    assert crumbs_of(browser.get(f"{LIST}{here.pk}/change/")) == [*above, LIST]
+
+
+def test_the_pages_above_that_of_an_archived_job_are_those_of_its_database(browser, south):
+    row = ArchivedKept(id=7, status=3, created_at=timezone.now(), finished_at=timezone.now())
+    row.save(using="south")
+    above = ["/admin/", "/admin/queueapp/", ARCHIVE + SOUTH]
+    assert crumbs_of(browser.get(f"{ARCHIVE}7/change/{SOUTH}")) == above
+
+
+def test_the_page_above_that_of_a_worker_is_the_list_of_its_database(browser, south):
+    given = {"host": "web1", "pid": 1, "serves": [NOTE], "beat_at": timezone.now()}
+    there = Worker.objects.using("south").create(uuid="w1", **given)
+    above = ["/admin/", "/admin/dbqueue/", WORKERS + SOUTH]
+    assert crumbs_of(browser.get(f"{WORKERS}{there.pk}/change/{SOUTH}")) == above
