@@ -15,6 +15,7 @@ from typing import Any
 from django.db.utils import Error
 
 from ..dialects import Dialect, ErrorKind
+from ..lifecycle.admission import make_rooms
 from ..lifecycle.promotion import next_moves, promote
 from ..lifecycle.table import Table
 from ..worker.session import ReconnectBackoff, Session
@@ -62,6 +63,7 @@ class Broker:
         self._others = OneByOne()
         self._pause = LOOK_SECONDS
         self._look_at = self._refresh_at = 0.0
+        self._has_rooms = False
         self._is_over = threading.Event()
 
     # From any thread
@@ -131,6 +133,9 @@ class Broker:
 
     def turn(self) -> float:
         """Do what is wanted and what is due; seconds until there may be more to do."""
+        if not self._has_rooms:
+            self._has_rooms = True
+            make_rooms(self.table)
         self._refresh()
         wanted = self._take()
         try:

@@ -17,6 +17,7 @@ from ..exceptions import QueueFull
 from . import drop
 from .execute import in_transaction
 from .limits import is_bounded, limits_of
+from .queue_options import named_queues
 from .room import Room
 from .table import Table
 
@@ -89,6 +90,16 @@ def is_blocked(table: Table, place: Wanted) -> bool:
     """Whether another transaction keeps the room of a queue, for which ``admitted`` would wait. If
     not, nobody takes it from the open transaction."""
     return not _room(table, place, is_alone=False).lock_at_once(place.count)
+
+
+def make_rooms(table: Table) -> None:
+    """Keep the rooms of the bounded queues that ``QUEUES`` names, before somebody's transaction
+    makes one that goes on."""
+    for queue in named_queues(table.model):
+        limit = limits_of(table.model, queue).max_length
+        if limit is not None:
+            room = Room(table, queue, limit, is_alone=True)
+            in_transaction(table.connection, room.make)
 
 
 def as_many_as_fit(

@@ -30,6 +30,11 @@ def says_anything(model: type[Any], option: str) -> bool:
     return any(option in given for given in _given(model._meta.label_lower).values())
 
 
+def named_queues(model: type[Any]) -> list[str]:
+    """Those of a table that ``QUEUES`` names."""
+    return sorted(queue for queue in _given(model._meta.label_lower) if queue)
+
+
 @cached()
 def _given(label: str) -> dict[str, Options]:
     """By queue, '' for all of the table, what makes sense; ``dbqueue.E018`` tells of the rest."""

@@ -68,6 +68,12 @@ class Room:
         """From one stripe; False = look at all of the queue."""
         return changed_once(self.table.connection, *self.taking(count)) == 1
 
+    def make(self) -> None:
+        """Its first stripe, without any room, unless it is there."""
+        sql = f"SELECT 1 FROM {ROOMS} WHERE job_table = %s AND queue = %s AND stripe = 0"
+        if not rows(self.table.connection, sql, self.key):
+            self._add([0])
+
     def lock_at_once(self, count: int) -> bool:
         """Lock the stripes that ``take`` and ``find`` would wait for; False = somebody has one.
 

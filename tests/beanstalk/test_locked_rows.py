@@ -1,10 +1,11 @@
 """What somebody else's open transaction holds up: its own rows, and nothing else."""
 
+import threading
 import time
 from contextlib import ExitStack, contextmanager
 
 import pytest
-from django.db import connection, connections
+from django.db import connection, connections, transaction
 from django.db.utils import InterfaceError
 
 from django_dbqueue.beanstalk import commands, replies
@@ -18,6 +19,7 @@ from django_dbqueue.states import Status
 from tests.kit.beanstalk_desk import Desk
 from tests.kit.bounds import limits
 from tests.kit.connections import other_connection
+from tests.kit.jobs import start
 from tests.kit.waiting import wait_until
 
 pytestmark = [
@@ -182,6 +184,26 @@ def room_taken(queue="full", stripe=0):
     return meanwhile(sql, queue, stripe)
 
 
+@contextmanager
+def enqueued_in_a_transaction_that_goes_on(tube):
+    """It is committed at the end."""
+    is_enqueued, may_end = threading.Event(), threading.Event()
+
+    def work():
+        with transaction.atomic():
+            TubeJob.objects.create(queue=tube)
+            is_enqueued.set()
+            may_end.wait(30)
+
+    thread = start(work)
+    try:
+        assert is_enqueued.wait(30)
+        yield
+    finally:
+        may_end.set()
+        thread.result()
+
+
 def seconds_of(turn):
     began = time.monotonic()
     turn()
@@ -205,6 +227,19 @@ def test_a_put_waits_for_the_room_of_its_tube_and_holds_up_no_other(desk, max_le
             assert len(desk.answers[client]) == before
         wait_until(lambda: desk.turn() or len(desk.answers[client]) == before + 2)
     assert TubeJob.objects.filter(queue="full").count() == 3
+
+
+def test_who_is_the_first_to_enqueue_into_a_tube_with_a_limit_holds_up_no_other(desk):
+    with limits("dbqueue_beanstalk.tubejob:full", max_length=5):
+        client, other = desk.client("full"), desk.client("a")
+        with enqueued_in_a_transaction_that_goes_on("full"):
+            desk.broker.submit(client, commands.Put(5, 0, 60, b"x"))
+            desk.broker.submit(other, commands.Put(5, 0, 60, b"x"))
+            assert seconds_of(desk.turn) < 1.5  # a lock is waited for 2 s
+            assert desk.answers[other][-1].startswith(b"INSERTED")
+            assert TubeJob.objects.count() == 1
+        assert desk.hears(client, b"INSERTED")
+    assert TubeJob.objects.filter(queue="full").count() == 2
 
 
 def test_what_is_locked_is_tried_again_soon_at_first_and_then_more_rarely(desk):
