@@ -30,7 +30,11 @@ QUICK_LEAVES_OUT = fuzz admin/test_roles.py project/test_demo_data.py dialects/t
 	testing/test_schedules.py schedules/test_exactly_once.py beanstalk/test_reads.py \
 	admin/test_no_text_escapes.py admin/test_values.py admin/test_reads.py schedules/test_timing.py \
 	checks/test_documented.py worker/test_rate_simulation.py lifecycle/test_key_plans.py \
-	admin/test_charts.py admin/test_first_page.py mail/test_admin_search.py
+	admin/test_charts.py admin/test_first_page.py mail/test_admin_search.py \
+	schedules/test_databases.py management/test_no_text_escapes.py mail/test_slow_answer.py \
+	admin/test_all_that_match.py testing/test_rates.py worker/test_clocks_of_nodes.py \
+	admin/test_failures.py monitor/test_overview.py beanstalk/test_connection.py lifecycle/test_growth.py \
+	tools/test_mutants.py admin/test_times.py mail/test_cut_off.py
 SPELLED = benchmarks django_dbqueue docs scripts testproject tests
 # One proof, at full length, on each database in turn.
 PROOF = $(PYTHON) scripts/servers.py run -- $(BIN)/python scripts/run_tests.py --jobs 1 --workers 1 --only sqlite --only mariadb --only postgresql --full -s
