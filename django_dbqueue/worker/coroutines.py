@@ -188,7 +188,6 @@ class CoroutineRunner(Taker):
 
     async def _end_slowly(self, run: CoroutineRun, error: Exception | None) -> None:
         await run.under_way.end()
-        run.tell_of_end(error)
         table, job, results = run.item.table, run.job, NONE
         if isinstance(error, ObjectDoesNotExist):
             error = await sync_to_async(explained)([job], error)
@@ -198,6 +197,7 @@ class CoroutineRunner(Taker):
                 look_up = sync_to_async(lambda: results_of(table.on_this_thread(), job))
                 results = await look_up()
             error = look.error
+        run.tell_of_end(error)
         outcome = run.outcome(error)
         outcome.results = results
         if not job.holds_claim():

@@ -19,7 +19,7 @@ from django_dbqueue.testing import virtual_clock
 from tests.kit.inline_worker import drain, work_off
 from tests.kit.jobs import fresh, overwrite
 from tests.kit.processes import worker
-from tests.queueapp.models import Note
+from tests.queueapp.models import Fetched, FetchedEach, Note
 from tests.queueapp.traced import Watched, WatchedBatch, WatchedCoroutine
 from tests.tasks import calls
 
@@ -393,3 +393,20 @@ def test_threads_and_coroutines_each_tell_once_of_their_own(database_url, tmp_pa
         assert [crumb for crumb in crumbs if crumb.startswith("crumb")] == [f"crumb {number}"]
         assert event["pid"] != one.pid
     assert keys == {}
+
+
+def test_without_retries_a_coroutine_is_told_that_only_its_end_shows_to_fail_for_good(
+    database_url, tmp_path
+):
+    """The row that it asks for is gone; a column cannot hold its result."""
+    Fetched.objects.create(action="look_at_sitter", sitter_id=404)
+    FetchedEach.objects.create(text="unfit")
+    out = tmp_path / "events"
+    tables = "queueapp.Fetched", "queueapp.FetchedEach"
+    given = "--coroutines=6", "--stop-when-empty"
+    environment = {"DJANGO_SETTINGS_MODULE": "tests.kit.settings_sentry", "EVENTS": str(out)}
+    with worker(database_url, *tables, *given, RETRIES="0", **environment) as one:
+        assert one.end() == 0
+    found = [json.loads(line) for line in out.read_text().splitlines()]
+    told = [(e["tags"]["dbqueue.table"], e["exception"]["values"][-1]["type"]) for e in found]
+    assert sorted(told) == [("queueapp.fetched", "Bury"), ("queueapp.fetchedeach", "TypeError")]

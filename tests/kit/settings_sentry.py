@@ -1,4 +1,5 @@
-"""Sentry with its ordinary integrations; events go as lines of JSON into the file ``EVENTS``."""
+"""Sentry with its ordinary integrations; events go as lines of JSON into the file ``EVENTS``, with
+``RETRIES=0`` only of failures that are final."""
 
 import json
 import os
@@ -32,5 +33,8 @@ class Local(Transport):
 sentry_sdk.init(
     dsn="https://public@sentry.example.com/1",
     transport=Local,
-    integrations=[DjangoIntegration(), DBQueueIntegration()],
+    integrations=[
+        DjangoIntegration(),
+        DBQueueIntegration(retries=os.environ.get("RETRIES") != "0"),
+    ],
 )
