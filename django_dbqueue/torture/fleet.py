@@ -26,7 +26,7 @@ def environment(
     paths = os.pathsep.join(path for path in sys.path if path)
     return os.environ | {
         "DJANGO_SETTINGS_MODULE": SETTINGS,
-        "DBQUEUE_TORTURE": json.dumps(given),
+        "DBQUEUE_TORTURE": json.dumps(given, default=os.fspath),  # files are often paths
         "PYTHONPATH": paths,
     }
 

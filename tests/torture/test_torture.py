@@ -1,5 +1,6 @@
 """``manage.py dbqueue torture``, short: faults of every kind, and nothing lost."""
 
+import json
 import os
 import re
 import shlex
@@ -234,6 +235,15 @@ def test_the_scratch_database_is_another_one(tmp_path):
     assert scratch_config(server, tmp_path)["TEST"] == {"NAME": "test_shop_torture"}
     file = {"ENGINE": "django.db.backends.sqlite3", "NAME": "/srv/shop.sqlite3"}
     assert scratch_config(file, tmp_path)["TEST"]["NAME"].startswith(str(tmp_path))
+
+
+def test_files_of_a_database_may_be_paths_as_django_writes_them_into_new_projects(tmp_path):
+    options = {"sslrootcert": tmp_path / "ca.pem"}
+    own = {"ENGINE": "django.db.backends.sqlite3", "NAME": tmp_path / "own", "OPTIONS": options}
+    config = scratch_config(own, tmp_path)
+    told = json.loads(environment(config, str(tmp_path), "test")["DBQUEUE_TORTURE"])["database"]
+    assert told["NAME"] == f"{tmp_path}/own"
+    assert told["OPTIONS"] == {"sslrootcert": f"{tmp_path}/ca.pem"}
 
 
 @pytest.mark.process
