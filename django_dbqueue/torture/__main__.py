@@ -7,7 +7,9 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import django
+from django.db.utils import Error
 
+from ..exceptions import first_line
 from .stops import STOPS, leave
 
 
@@ -24,7 +26,14 @@ def campaign(plan_text: str) -> int:
     with ExitStack() as stack:
         config = stack.enter_context(scratch_database())
         if plan.read_only:
-            config = stack.enter_context(faults_for_this_database().account(config))
+            faults = faults_for_this_database()
+            try:
+                # Else a fault that there was not would explain whatever goes wrong.
+                faults.read_only(on=False)
+                config = stack.enter_context(faults.account(config))
+            except Error as error:
+                print(f"--read-only: {first_line(error)}", file=sys.stderr)
+                return 2
         proxied, proxy = config, None
         if plan.silence:
             proxied, proxy = stack.enter_context(behind_a_proxy(config))

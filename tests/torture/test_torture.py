@@ -8,14 +8,17 @@ import signal
 import subprocess
 import sys
 import time
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
 import database_servers
 import pytest
-from django.db import connection
+from django.db import OperationalError, connection
 
+from django_dbqueue.torture import database_faults
+from django_dbqueue.torture.__main__ import campaign
+from django_dbqueue.torture.database_faults import DatabaseFaults
 from django_dbqueue.torture.fleet import Group, environment, python
 from django_dbqueue.torture.options import Plan
 from django_dbqueue.torture.restarts import Restarts
@@ -228,6 +231,17 @@ def test_a_restart_waits_for_the_one_before_it(tmp_path, monkeypatch):
     restarts = Restarts(f"mkdir {place} && sleep 0.3 && rmdir {place}")
     start_all(restarts.restart, restarts.restart)
     assert restarts.problem == ""
+
+
+def test_a_server_that_the_account_may_not_make_read_only_is_told(monkeypatch, capsys, tmp_path):
+    class Forbidden(DatabaseFaults):
+        def read_only(self, on):
+            raise OperationalError("Access denied; you need the SUPER privilege")
+
+    monkeypatch.setattr("django_dbqueue.torture.scratch.scratch_database", lambda: nullcontext({}))
+    monkeypatch.setattr(database_faults, "faults_for_this_database", Forbidden)
+    assert campaign(json.dumps(Plan(seed=1, read_only=20).as_dict())) == 2
+    assert capsys.readouterr().err == "--read-only: Access denied; you need the SUPER privilege\n"
 
 
 def test_the_scratch_database_is_another_one(tmp_path):
