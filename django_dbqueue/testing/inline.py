@@ -16,7 +16,6 @@ from .. import signals
 from ..conf.bounds import ProcessRange
 from ..current import workers_own
 from ..fields import check_seconds
-from ..lifecycle import promotion
 from ..lifecycle.policy import MAX_SECONDS
 from ..lifecycle.table import Table
 from ..management.commands.runworker import Command
@@ -35,6 +34,7 @@ from ..worker.stack_dumps import StackDump
 from ..worker.startup import run_once
 from . import schedules
 from .clock import Clock
+from .due import next_due
 from .reaping import by_clock, tell
 from .transactions import hidden_transaction
 
@@ -156,8 +156,8 @@ class InlineWorker:
         return self.clock
 
     def _until_due(self) -> float | None:
-        """Seconds until the next job is, if any is delayed or waits for its rate."""
-        moves = [promotion.next_moves(table)[0] for table in self.tables()]
+        """Seconds until the next job of its own is, if any is delayed or waits for its rate."""
+        moves = [next_due(self.options, one) for one in self.options.served]
         waits = None if self._has_enough() else self.consumer.claimer.gate.waits
         return _sooner(*moves, waits)
 

@@ -98,6 +98,20 @@ def test_drain_ends_with_an_error_where_jobs_are_delayed_for_too_long():
             worker.drain(within=3600)
 
 
+@pytest.mark.parametrize(
+    "arguments", [["queueapp.Note:default"], ["queueapp.Note", "--except=queueapp.Note:oth*"]]
+)
+def test_drain_waits_for_no_job_of_a_queue_that_it_does_not_serve(arguments):
+    day = 86_400
+    others = [Note.objects.enqueue(queue="other", delay=delay).job for delay in (60, 60 * day)]
+    Note.objects.enqueue(delay=120)
+    with virtual_clock() as clock, InlineWorker(*arguments, clock=clock) as worker:
+        began = clock.now
+        assert worker.drain(within=30 * day) == 1
+        assert (clock.now - began).total_seconds() == pytest.approx(120, abs=1)
+    assert [fresh(other).status for other in others] == [Status.READY, Status.DELAYED]
+
+
 def test_drain_without_a_clock_says_what_it_needs():
     with InlineWorker("queueapp.Note") as worker, pytest.raises(ValueError, match="clock=clock"):
         worker.drain()
