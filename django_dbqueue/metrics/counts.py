@@ -12,7 +12,7 @@ from ..lifecycle.execute import placeholders, rows
 from ..lifecycle.keys import HAS_KEY, PARKED
 from ..lifecycle.table import Table
 from ..models.failure import KINDS_MAX
-from ..states import PROMOTABLE, Status
+from ..states import HELD, PROMOTABLE, Status
 
 PRIORITIES_MAX = 100  # whose first job is looked at
 QUEUES_MAX = 100  # of a table, that are told apart
@@ -20,6 +20,7 @@ FAILED_MAX = 20_000  # jobs with a failure that are counted together
 KIND_MAX = 1_000  # of one kind, where there are more
 RETRYING = "SUM(CASE WHEN failed_at IS NULL THEN 1 ELSE 0 END)"
 BURIED_UNTIL = "SUM(CASE WHEN failed_at <= %s THEN 1 ELSE 0 END)"
+ENDED_WITHIN = 10  # seconds, by any worker that lives
 MOVING = (Status.CLAIMED, Status.DELAYED)
 
 
@@ -60,6 +61,18 @@ def due_by_queue(table: Table, most: int) -> dict[str, int]:
     sql = (
         f"SELECT queue, COUNT(*) FROM (SELECT queue FROM {table.name} WHERE {PROMOTABLE} "
         f"AND retry_at IS NOT NULL AND {is_due} ORDER BY retry_at LIMIT {most + 1}) AS capped "
+        "GROUP BY queue"
+    )
+    return {str(queue): int(count) for queue, count in rows(table.connection, sql, [])}
+
+
+def abandoned_by_queue(table: Table, most: int) -> dict[str, int]:
+    """The claims whose time was over some seconds ago, by queue, as far as so many are looked at:
+    nobody ends them."""
+    is_over = table.dialect.is_past("retry_at", str(ENDED_WITHIN))
+    sql = (
+        f"SELECT queue, COUNT(*) FROM (SELECT queue FROM {table.name} WHERE {HELD} "
+        f"AND retry_at IS NOT NULL AND {is_over} ORDER BY retry_at LIMIT {most}) AS capped "
         "GROUP BY queue"
     )
     return {str(queue): int(count) for queue, count in rows(table.connection, sql, [])}

@@ -199,7 +199,8 @@ def _of_pause(what: str, pause: Queue, held: list[QueueOverview], queue: str = "
 
 
 def _of_nobody(queue: QueueOverview, name: str) -> Alert:
-    state = Status.READY if queue.counts.get(Status.READY) else Status.DELAYED
+    state = Status.CLAIMED if queue.abandoned else Status.DELAYED
+    state = Status.READY if queue.counts.get(Status.READY) else state
     about: dict[str, Any] = {"kind": "nobody", "queue": queue, "state": state}
     if not queue.workers:
         start = _("Its jobs wait. Start a worker: %(command)s")

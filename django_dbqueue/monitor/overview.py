@@ -15,7 +15,7 @@ from ..lifecycle.limiter import base_of, limiter_of
 from ..lifecycle.limits import late_after, limits_of
 from ..lifecycle.table import Table, table_of
 from ..metrics.counting import OPEN, PARTS
-from ..metrics.counts import QUEUES_MAX, due_by_queue, oldest_ready
+from ..metrics.counts import QUEUES_MAX, abandoned_by_queue, due_by_queue, oldest_ready
 from ..metrics.numbers import Count, Numbers, sum_of
 from ..metrics.time_series import Hour, Quantiles, last_hour
 from ..models import Queue
@@ -48,6 +48,7 @@ class QueueOverview:
     seconds_ago: dict[Status, float] = field(default_factory=dict)
     due: int = 0  # of the delayed jobs
     due_at_least: bool = False
+    abandoned: int = 0  # of the claimed jobs, which nobody who lives takes back
     oldest_seconds: float | None = None
     oldest_has_key: bool = False  # it may have waited for its concurrency key
     hour: Hour = field(default_factory=Hour)
@@ -109,7 +110,7 @@ class QueueOverview:
     @property
     def waits(self) -> bool:
         """Whether there is something for a worker to do now."""
-        return bool(self.counts.get(Status.READY) or self.due)
+        return bool(self.counts.get(Status.READY) or self.due or self.abandoned)
 
 
 # By queue table, from the app that knows: one line for each of some jobs that run, how far it is.
@@ -193,6 +194,9 @@ def _add_table(served: Served, asked: _OfDatabase, found: Overview) -> None:
     try:
         table = table_of(served.model, served.using)
         queues, others = _counted_queues(table, noted | named, {*served.exact} | named, hours)
+        # Whoever lives ends claims whose time is over, of whichever table.
+        are_claimed = not workers and any(one.count(Status.CLAIMED).number for one in queues)
+        abandoned = abandoned_by_queue(table, DUE_MAX) if are_claimed else {}
         if told := UNDER_WAY.get(served.label):
             found.under_way.setdefault(served.label, []).extend(told(table))
     except Error as error:
@@ -202,6 +206,7 @@ def _add_table(served: Served, asked: _OfDatabase, found: Overview) -> None:
     for one in queues:
         one.is_only = served.is_only
         one.hour = hours.get(one.queue, one.hour)
+        one.abandoned = abandoned.get(one.queue, 0)
         its_own = paused.get(one.queue, paused.get(base_of(served.model, one.queue)))
         one.paused = its_own or paused.get(ALL)
         one.rate = ", ".join(map(rate_word, limiter.rates(one.queue))) if limiter else ""

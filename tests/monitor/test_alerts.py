@@ -5,8 +5,9 @@ import pytest
 from django_dbqueue.fields import DbNow
 from django_dbqueue.models import Queue, Worker
 from django_dbqueue.monitor.alerts import alerts
+from django_dbqueue.states import Status
 from tests.kit.bounds import limits
-from tests.kit.jobs import aged, overwrite
+from tests.kit.jobs import aged, claimed, overwrite
 from tests.kit.overview import NOTE, OVERVIEW, a_worker, look, minute, text_of
 from tests.queueapp.models import Note
 
@@ -38,6 +39,20 @@ def test_a_queue_with_ready_or_due_jobs_needs_a_worker(delay):
     assert said() == ""
     Worker.objects.filter(pk__in=[worker.pk, other.pk]).sign_off("SIGTERM")
     assert "no living worker serves it" in said()
+
+
+def test_claims_whose_time_is_over_need_somebody_who_takes_them_back():
+    """Say those of a loop of one's own that has died."""
+    job = claimed(Note, queue="slow")
+    assert said() == ""
+    overwrite(job, retry_at=DbNow(plus=-5))
+    assert said() == ""
+    overwrite(job, retry_at=DbNow(plus=-20))
+    [alert] = alerts(look())
+    assert alert.text == f"{NOTE}, queue slow: no living worker serves it."
+    assert (alert.is_urgent, alert.kind, alert.state) == (True, "nobody", Status.CLAIMED)
+    a_worker(serves=["queueapp.big"])  # whichever lives does
+    assert said() == ""
 
 
 def test_a_job_that_waits_too_long_is_told(settings):
