@@ -2,7 +2,8 @@
 tasks that have our options."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
@@ -36,6 +37,17 @@ from .results import new_result
 
 Call = tuple[Any, Sequence[Any], dict[str, Any]]
 Made = tuple[Any, dict[str, Any], Any]  # task, columns, result
+_at_once: ContextVar[bool] = ContextVar("at_once", default=False)
+
+
+@contextmanager
+def at_once() -> Iterator[None]:
+    """In the caller's transaction, also where a backend waits for its commit otherwise."""
+    before = _at_once.set(True)
+    try:
+        yield
+    finally:
+        _at_once.reset(before)
 
 
 class TakesOptions(backends.BaseTaskBackend):  # type: ignore[misc]
@@ -86,7 +98,7 @@ class DatabaseBackend(TakesOptions):
         # Before anything is written: it may be refused, too.
         result = new_result(task, columns)
         insert = partial(self._insert, task, columns, result, alias)
-        if self.options.get("enqueue_on_commit"):
+        if self._is_on_commit:
             transaction.on_commit(insert, using=alias)
             return result
         return insert()
@@ -109,7 +121,7 @@ class DatabaseBackend(TakesOptions):
                 raise ValueError("enqueue_many() takes no task with a dedup_key: enqueue() it")
             made.append((task, columns, new_result(task, columns)))
         insert = partial(self._insert_many, made, self.database)
-        if self.options.get("enqueue_on_commit"):
+        if self._is_on_commit:
             transaction.on_commit(insert, using=self.database)
         else:
             insert()
@@ -159,6 +171,10 @@ class DatabaseBackend(TakesOptions):
 
     def _tell(self, result: Any) -> None:
         signals.task_enqueued.send_robust(type(self), task_result=result)
+
+    @property
+    def _is_on_commit(self) -> bool:
+        return bool(self.options.get("enqueue_on_commit")) and not _at_once.get()
 
     @property
     def database(self) -> str:

@@ -14,7 +14,7 @@ from ..schedules.targets import WAITING, Looked, State
 from ..schedules.task_target import TaskTarget, arguments_of, task_at
 from ..states import Status
 from . import compat
-from .backends import DatabaseBackend
+from .backends import DatabaseBackend, at_once
 from .models import AsyncTask, Task
 
 if TYPE_CHECKING:
@@ -34,6 +34,11 @@ class ScheduledTask(TaskTarget):
         if schedule.overlap != "allow" and _backend(schedule.target) is None:
             problem = "overlap: what becomes of a task of another backend is not known: only allow"
             raise ValidationError({"overlap": problem})
+
+    def enqueue(self, schedule: "Schedule", using: str) -> str:
+        """With its tick: after the commit nobody would try again what is refused, or lost."""
+        with at_once():
+            return super().enqueue(schedule, using)
 
     def state(self, target: str, key: str, using: str) -> State:
         for rows in _rows(target, [key], using):

@@ -9,10 +9,19 @@ from django_dbqueue.schedules.models import Tick
 from django_dbqueue.tasks.models import AsyncTask, Task
 from django_dbqueue.tasks.results import MIDDLE_PRIORITY
 from django_dbqueue.testing import virtual_clock
+from tests.kit.bounds import limits
 from tests.kit.schedules import START, notes_of, scheduled
 from tests.tasks import calls
 
 pytestmark = pytest.mark.usefixtures("db_rows")
+ON_COMMIT = override_settings(
+    TASKS={
+        "default": {
+            "BACKEND": "django_dbqueue.tasks.backends.DatabaseBackend",
+            "OPTIONS": {"enqueue_on_commit": True},
+        }
+    }
+)
 TABLES = {calls.noop: Task, calls.slow_double: AsyncTask}
 
 
@@ -62,6 +71,30 @@ def test_the_waiting_task_of_the_last_tick_is_replaced_and_a_running_one_goes_on
         f"job {first.result_id} of the last tick was still waiting, and was cancelled",
         f"job {second.result_id} of the last tick was running, and went on",
     ]
+
+
+@ON_COMMIT
+def test_overlaps_know_of_the_tick_before_where_tasks_wait_for_a_commit(start):
+    schedule = hourly(overlap="skip", missed="all")
+    start.move(3 * 3600)
+    run_due()
+    [row] = Task.objects.all()
+    words = f"skipped: job {row.result_id} of the last tick was waiting"
+    assert notes_of(schedule) == ["", words, words]
+
+
+@ON_COMMIT
+def test_what_is_refused_is_tried_again_where_tasks_wait_for_a_commit(start):
+    calls.noop.enqueue(1)
+    schedule = hourly()
+    with limits("dbqueue_tasks.task", max_length=1):
+        each_hour(start)
+    schedule.refresh_from_db()
+    assert (schedule.error[:9], Tick.objects.count()) == ("QueueFull", 0)
+    start.move(60)
+    run_due()
+    [tick] = Tick.objects.all()
+    assert Task.objects.filter(result_id=tick.job).exists()
 
 
 @override_settings(TASKS={"default": {"BACKEND": "django_dbqueue.tasks.backends.DummyBackend"}})
