@@ -81,17 +81,19 @@ def renewal(
     return Renewal(replaced, moved, debounce, max_wait, says_expiry, says_no_key)
 
 
-def renew(table: Table, job: Any, change: Renewal) -> bool:
-    """Change the job that waits with the key of the new one; False where none waits."""
+def renew(table: Table, job: Any, change: Renewal) -> Any | None:
+    """Change the job that waits with the key of the new one; its own key, None where none waits."""
     sql = f"SELECT {table.pk} FROM {table.name} WHERE {TWIN}"
     found = rows(table.connection, sql, [job.queue, job.dedup_key])
     if not found:
-        return False
+        return None
     given = table, job, change, found[0][0]
     says_key = "concurrency_key" in change.columns and not change.says_no_key
     if not change.columns or says_key or not gives_key(table.model):
-        return _write(*given)
-    return in_transaction(table.connection, partial(_write_with_key, *given))
+        is_renewed = _write(*given)
+    else:
+        is_renewed = in_transaction(table.connection, partial(_write_with_key, *given))
+    return table.model._meta.pk.to_python(found[0][0]) if is_renewed else None
 
 
 def _write(table: Table, job: Any, change: Renewal, key: Any, *rekeyed: str | None) -> bool:

@@ -42,13 +42,13 @@ def enqueue_unique(table: Table, job: Any, jobs: Any, change: Renewal) -> Enqueu
         if saving.insert_new(table, job):
             job.forget(job.expressions())
             return Enqueued(job, created=True)
-        outcome = ""
-        if change and renew(table, job, change):
+        key = renew(table, job, change) if change else None
+        if key is not None:
             outcome = "replaced" if change.columns or change.delay else "debounced"
+            # By its own key: who has claimed it since has taken the dedup key from it.
+            return Enqueued(jobs.filter(pk=key).first(), created=False, outcome=outcome)
         if twin := twins.first():
-            return Enqueued(twin, created=False, outcome=outcome)
-        if outcome:
-            return Enqueued(None, created=False, outcome=outcome)
+            return Enqueued(twin, created=False)
     return _insert_or_raise(job, twins)
 
 

@@ -11,6 +11,8 @@ from django.utils import timezone
 
 from django_dbqueue.fields import DbNow
 from django_dbqueue.lifecycle.execute import unlocked_keys
+from django_dbqueue.lifecycle.twins import renew
+from django_dbqueue.models import enqueued
 from django_dbqueue.states import Status
 from tests.kit.bounds import limits
 from tests.kit.jobs import claim_one, fresh, overwrite, start_all, table
@@ -213,6 +215,19 @@ def test_debounced_and_replaced_at_once():
     assert replace(text="second", debounce=30).outcome == "replaced"
     assert fresh(job).text == "second"
     assert due_in(job) == pytest.approx(30, abs=5)
+
+
+def test_one_that_is_claimed_right_after_it_was_replaced_is_answered(monkeypatch):
+    def renew_and_claim(*given):
+        found = renew(*given)
+        claim_one()
+        return found
+
+    job, _ = ask(text="first")
+    monkeypatch.setattr(enqueued, "renew", renew_and_claim)
+    answer = replace(text="second")
+    assert (answer.job, answer.created, answer.outcome) == (job, False, "replaced")
+    assert (fresh(job).text, fresh(job).status) == ("second", Status.CLAIMED)
 
 
 def test_concurrent_producers_leave_one_job_with_the_columns_of_one_of_them():

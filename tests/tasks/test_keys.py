@@ -5,6 +5,8 @@ import pickle
 import pytest
 from django.core.exceptions import ValidationError
 
+from django_dbqueue.lifecycle.twins import renew
+from django_dbqueue.models import enqueued
 from django_dbqueue.states import Status
 from django_dbqueue.tasks import compat, task
 from django_dbqueue.tasks.models import AsyncTask, Task
@@ -119,6 +121,19 @@ def test_a_call_replaces_the_one_that_waits_under_the_id_of_the_first():
     [row] = Task.objects.all()
     assert (second.id, str(row.result_id), row.args) == (first.id, first.id, [2])
     assert row.status == Status.DELAYED
+
+
+def test_a_call_knows_the_one_that_is_claimed_right_after_it_was_replaced(monkeypatch):
+    def renew_and_claim(*given):
+        found = renew(*given)
+        Task.objects.claim()
+        return found
+
+    replacing = calls.add.using(dedup_key="k", on_duplicate="replace")
+    first = replacing.enqueue(1, b=2)
+    monkeypatch.setattr(enqueued, "renew", renew_and_claim)
+    second = replacing.enqueue(3, b=4)
+    assert (second.id, second.args) == (first.id, [3])
 
 
 def test_a_call_without_a_key_replaces_one_that_waits_for_its_key_and_runs():
