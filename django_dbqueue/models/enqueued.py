@@ -59,7 +59,8 @@ def _insert_or_raise(job: Any, twins: Any) -> Enqueued[Any]:
             job.save(using=twins.db, force_insert=True)
     except IntegrityError:
         with transaction.atomic(using=twins.db):
-            if twins.select_for_update().first() is None:
+            twin = twins.select_for_update().first()
+            if twin is None:
                 raise
-        return Enqueued(None, created=False)
+        return Enqueued(twin, created=False)
     return Enqueued(job, created=True)
