@@ -244,8 +244,9 @@ class Schedule(models.Model):
         using = self.alias()
         with transaction.atomic(using=using):
             self._read_pause(using)
+            self.refresh_from_db(using, OF_TIMING)  # what others have changed is not taken back
             self.is_paused = is_paused
-            self.save(using=using)
+            self.save(using=using, update_fields=["is_paused"])
 
 
 class Tick(models.Model):

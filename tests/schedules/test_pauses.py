@@ -87,3 +87,15 @@ def test_a_pause_that_is_set_and_saved_is_one(clock):
     schedule.is_paused = False
     schedule.save()
     assert ticks_after_an_hour(clock) == 1
+
+
+def test_who_pauses_or_resumes_what_was_read_long_ago_writes_nothing_else(clock):
+    stale = again(scheduled(timing="every 1 h"))
+    changed = again(stale)
+    changed.timing, changed.arguments = "every 30 min", {"text": "other"}
+    changed.save()
+    for turn in (stale.pause, stale.resume, stale.resume):
+        turn()
+        row = again(stale)
+        assert (row.timing, row.arguments) == ("every 30 min", {"text": "other"})
+    assert as_utc(row.next_tick) == START + timedelta(minutes=30)
