@@ -9,6 +9,8 @@ from django.db import DEFAULT_DB_ALIAS
 from django.db.models import Model
 from django.utils.translation import override
 
+from ..guard import capture
+
 CHANGED, DELETED = 2, 3  # as the log's ``action_flag`` has it
 KEYS_NAMED_MAX = 20
 # By which an entry is read again: in what people write there is neither.
@@ -35,9 +37,16 @@ def record(
     using = rows[0]._state.db if rows else None
     text = f"{said}; rows: {number:,}{keys}"
     with override(None):  # the log is English in every language
-        about = f"{number:,} {model._meta.verbose_name_plural}" if one is None else str(one)
+        about = f"{number:,} {model._meta.verbose_name_plural}" if one is None else _words(one)
     key = None if one is None else one.pk
     return record_of(user, model, about, text, flag, key, using=using, filters=filters)
+
+
+def _words(row: Model) -> str:
+    """Its own, unless they are of columns that what stands in for a row that may be gone lacks."""
+    with capture():
+        return str(row)
+    return f"{row._meta.verbose_name} {row.pk}"
 
 
 def named(rows: Sequence[Model], number: int) -> str:

@@ -315,6 +315,13 @@ def test_the_log_has_one_entry_in_the_name_of_the_person(chief):
     assert entry.change_message.endswith("; filters: queue=q&state=ready")
 
 
+def test_one_job_is_named_in_the_log_whatever_its_own_words_are_made_of(chief, monkeypatch):
+    monkeypatch.setattr(Note, "__str__", lambda note: f"of {note.created_at:%Y}")
+    job = Note.objects.create()
+    assert worked_off(asked("bury", user=chief)).state == "done"
+    assert LogEntry.objects.get().object_repr == f"note {job.pk}"
+
+
 def test_a_person_who_is_gone_by_then_is_in_nobodys_way(chief):
     rows(3)
     row = asked("bury", user=chief)
