@@ -4,10 +4,12 @@ from collections import Counter
 from typing import Any
 
 from django.core.checks import CheckMessage, Error
+from django.db import connections, router
 
 from ..guard import capture
 from .declared import DECLARED, Declared
-from .problems import problems_of
+from .models import Schedule
+from .problems import problems_of, wrong
 from .synchronise import row_of
 
 
@@ -30,6 +32,16 @@ def check_declared(**_: Any) -> list[CheckMessage]:
 
 def _problems(declared: Declared) -> str:
     with capture() as outcome:
-        row, _ = row_of(declared)
+        row, alias = row_of(declared)
         row.full_clean(validate_unique=False, validate_constraints=False)
+        _check_place(row, alias)
     return "" if outcome.error is None else problems_of(outcome.error)
+
+
+def _check_place(row: Schedule, alias: str) -> None:
+    """No worker writes what is declared for a database that is not there, or has no schedules."""
+    if alias not in connections:
+        raise wrong("using", f"using: {alias!r} is none of DATABASES")
+    if not router.allow_migrate_model(alias, Schedule):
+        raise wrong("using", f"using: the routers have no schedules on {alias!r}")
+    row.target_kind().check_database(row.target, alias)

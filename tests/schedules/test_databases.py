@@ -6,6 +6,7 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from django_dbqueue.schedules import schedule, synchronise
+from django_dbqueue.schedules.checks import check_declared
 from django_dbqueue.schedules.declared import DECLARED
 from django_dbqueue.schedules.firing import run_due
 from django_dbqueue.schedules.models import Schedule
@@ -93,6 +94,36 @@ def test_a_declaration_that_is_wrong_by_now_leaves_its_row(declare, south):
     declare("nightly", "every 1 h", Note)
     declare("nightly", "often", Note)
     assert names() == {"default": ["nightly"], "south": []}
+
+
+class NoSchedulesInTheSouth(NotesInTheSouth):
+    def allow_migrate(self, db, app_label, **_hints):
+        return False if (db, app_label) == ("south", "dbqueue_schedules") else None
+
+
+@pytest.mark.parametrize(
+    ("router", "using", "words"),
+    [
+        (None, "nowhere", "using: 'nowhere' is none of DATABASES"),
+        (NotesInTheSouth, "default", "look for jobs of queueapp.Note on south, not on default"),
+        (NoSchedulesInTheSouth, None, "using: the routers have no schedules on 'south'"),
+    ],
+)
+def test_the_system_checks_name_a_declaration_that_nobody_would_heed(
+    declare, south, settings, router, using, words
+):
+    settings.DATABASE_ROUTERS = [router()] if router else []
+    DECLARED.clear()
+    schedule("nightly", "every 1 h", Note, using=using)
+    [error] = check_declared()
+    assert (error.id, words in error.msg) == ("dbqueue_schedules.E001", True), error.msg
+
+
+def test_the_system_checks_take_any_database_where_no_router_has_a_say(declare, south):
+    DECLARED.clear()
+    schedule("nightly", "every 1 h", Note, using=south)
+    schedule("greeting", "every 1 h", "tests.kit.schedules.greeter", using=south)
+    assert check_declared() == []
 
 
 def test_what_is_added_by_a_command_is_where_workers_look_for_its_jobs(routed, capsys):
