@@ -11,6 +11,7 @@ from django.test import override_settings
 from django_dbqueue.tasks import compat
 from django_dbqueue.tasks.imports import take_over
 from django_dbqueue.tasks.models import AsyncTask, Task
+from tests.kit.bounds import limits
 from tests.kit.connections import other_connection
 from tests.kit.other_backends import BACKENDS, migrated, rows
 from tests.tasks import calls
@@ -123,6 +124,14 @@ def test_what_runs_or_is_over_there_stays_there_and_is_counted(backend):
         f"0 tasks were moved from {backend.name}, 0 of them due later",
         *left,
     ]
+
+
+def test_a_queue_without_room_for_them_is_told_and_nothing_is_moved(backend):
+    backend.fill(FIVE)
+    full = pytest.raises(CommandError, match="max_length is 3; nothing was written")
+    with limits("dbqueue_tasks.task", max_length=3), full:
+        imported(backend)
+    assert (backend.count(), moved()) == (5, [])
 
 
 def test_a_dry_run_says_so_and_writes_nothing(backend):

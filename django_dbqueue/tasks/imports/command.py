@@ -7,6 +7,7 @@ from django.db import router
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
+from ...exceptions import QueueFull
 from ...management.verbs import Verb
 
 KINDS = ("django-tasks-db", "dj-queue")
@@ -27,7 +28,10 @@ def run(options: dict[str, Any]) -> str:
     from .take_over import take_over  # noqa: PLC0415
 
     using = options["database"] or router.db_for_write(Task)
-    report = take_over(SOURCES[options["source"]], using, dry_run=options["dry_run"])
+    try:
+        report = take_over(SOURCES[options["source"]], using, dry_run=options["dry_run"])
+    except QueueFull as full:
+        raise ValueError(str(full)) from full
     return "\n".join(lines(report, options["dry_run"]))
 
 
