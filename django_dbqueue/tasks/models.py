@@ -192,13 +192,20 @@ class TaskRow(Traced, KeyedJob):
 
     def _ended_by(self, task: Any, error: BaseException) -> BaseException:
         """What the worker is told of an error: tried again, or final."""
-        if isinstance(error, Retry | Bury):
+        if isinstance(error, Retry):
+            if error.delay is None:  # else the table's own backoff would decide
+                error.delay = Retry(self._pause(task)).delay
+            return error
+        if isinstance(error, Bury):
             return error
         name = type(error).__name__
         if not isinstance(error, option(task, "retry_on")):
             return Bury(f"{name} is none of retry_on", of=error)
-        pause = backoff_of(task).seconds(self.attempts) if self.attempts < self.max_attempts else 0
-        return Retry(pause, of=error)
+        return Retry(self._pause(task), of=error)
+
+    def _pause(self, task: Any) -> Any:
+        is_last = self.attempts >= self.max_attempts
+        return 0 if is_last else backoff_of(task).seconds(self.attempts)
 
     def _wait_for_code(self) -> None:
         """Longer each time, so that rows of a removed task are no load."""

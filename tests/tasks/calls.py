@@ -165,6 +165,16 @@ def second_time_lucky(context: Any) -> int:
     return int(context.attempt)
 
 
+@task(takes_context=True, max_attempts=3, backoff=[1000, 5000])
+def never_yet(context: Any) -> None:
+    context.retry()
+
+
+@task(takes_context=True, max_attempts=3, backoff=[1000, 5000])
+async def async_never_yet(context: Any) -> None:
+    context.retry()
+
+
 @task(takes_context=True, max_attempts=3)
 def give_up(context: Any) -> None:
     context.bury("no use")

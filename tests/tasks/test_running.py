@@ -255,6 +255,20 @@ def test_after_an_end_of_time_the_tasks_own_pauses_are_kept():
     assert rows()[0].state == "buried"
 
 
+@pytest.mark.parametrize("task", [calls.never_yet, calls.async_never_yet])
+def test_a_retry_without_a_delay_keeps_the_tasks_own_pauses(task):
+    task.enqueue()
+    for pause in (1000, 5000):
+        work_off()
+        [row] = rows() or AsyncTask.objects.all()
+        left = (row.retry_at - timezone.now()).total_seconds()
+        assert left == pytest.approx(pause, rel=0.2)
+        overwrite(row, status=Status.READY, retry_at=None)
+    work_off()
+    [row] = rows() or AsyncTask.objects.all()
+    assert (row.state, [one["exception"] for one in row.errors]) == ("buried", ["Retry"] * 3)
+
+
 @pytest.mark.parametrize("odd", ["x", "{}", '["x"]', "[-1]", "7", "[null]"])
 def test_pauses_that_a_hand_wrote_stop_nobody(odd):
     calls.fail_thrice.enqueue()
