@@ -30,7 +30,7 @@ FIXED = LIFECYCLE_COLUMNS | {"created_at", "expires_at", "time_to_run"}
 # What a subclass is meant to define, or may well extend.
 FREE = {
     *("run", "save", "state", "last_error", "idempotency_key"),
-    *("written_databases", "exactly_once"),
+    *("written_databases", "exactly_once", "_judged"),
 }
 OURS = {
     name

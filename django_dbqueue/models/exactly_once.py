@@ -123,14 +123,17 @@ class ExactlyOnceRun:
         """Until another try; where there is to be none, the error, unless all is there already."""
         try:
             _nap.wait(self.pause_after(error))
-        except Error:
+        except Error as last:
             # In another database the claim does not tell whether a lost COMMIT has arrived.
             with capture():
                 if self.is_apart and self._receipt is not None:
                     self.effects.close()
                     self.has_committed = self._has_receipt()
-            if not self.has_committed:
-                raise
+            if self.has_committed:
+                return
+            if (judged := self.job._judged(last)) is not last:
+                raise judged from last
+            raise
 
     def pause_after(self, error: Error) -> float:
         """Seconds until another try; raises the error where there is to be none."""

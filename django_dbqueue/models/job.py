@@ -185,6 +185,10 @@ class Job(JobColumns):
         """
         ExactlyOnceRun(self._table(), self, lambda: settle(self.run())).run_and_complete()  # type: ignore[func-returns-value]
 
+    def _judged(self, error: Exception) -> BaseException:
+        """What is told of an error for which its transaction was given up for good."""
+        return error
+
     def save(self, *args: Any, **kwargs: Any) -> None:
         """Enqueue a new job; of an old one write only the columns that the lifecycle leaves alone.
 

@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Self, cast
 from asgiref.sync import sync_to_async
 from django.conf import settings
 from django.db import connections, models
+from django.db.utils import Error
 from django.utils import timezone
 from django.utils.functional import cached_property
 from django.utils.translation import gettext_lazy
@@ -232,8 +233,16 @@ class Task(TaskRow):
             return
         with capture_all() as run:
             self._returned(call(task, self))
-        if run.error is not None:
-            raise self._ended_by(task, raised(run.error)) from None
+        if run.error is None:
+            return
+        error = raised(run.error)
+        if self.in_exactly_once_run and isinstance(error, Error):
+            raise error  # it may run again at once
+        raise self._ended_by(task, error) from None
+
+    def _judged(self, error: Exception) -> BaseException:
+        task = self.found.task
+        return error if task is None else self._ended_by(task, error)
 
 
 class AsyncTask(TaskRow):

@@ -218,6 +218,35 @@ def pay_and_fail(number: int) -> None:
     raise ValueError("no")
 
 
+TROUBLES: list[Exception] = []  # of the next runs
+
+
+@task(exactly_once=True)
+def pay_in_the_end(number: int) -> int:
+    Effect.objects.create(job=number)
+    if TROUBLES:
+        raise TROUBLES.pop()
+    return number
+
+
+@task(exactly_once=True, max_attempts=3, backoff=[5000])
+def pay_tomorrow(number: int) -> int:
+    return int(pay_in_the_end.call(number))
+
+
+@task(exactly_once=True, max_attempts=3, retry_on=(OSError,))
+def pay_now_or_never(number: int) -> int:
+    return int(pay_in_the_end.call(number))
+
+
+@task(exactly_once=True)
+async def async_pay_in_the_end(number: int) -> int:
+    await Effect.objects.acreate(job=number)
+    if TROUBLES:
+        raise TROUBLES.pop()
+    return number
+
+
 @task(dedup_key=lambda number: f"number {number}")
 def once_for_each(number: int) -> None:
     return None

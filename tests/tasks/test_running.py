@@ -17,9 +17,11 @@ from django.test import override_settings
 from django.utils import timezone
 
 from django_dbqueue import diagnose
+from django_dbqueue.dialects.types import RowsLocked
 from django_dbqueue.exceptions import Bury, TimeToRunExceeded
 from django_dbqueue.lifecycle import reap, sweep
 from django_dbqueue.lifecycle.table import table_of
+from django_dbqueue.models.exactly_once import TRIES
 from django_dbqueue.states import Status
 from django_dbqueue.tasks import compat
 from django_dbqueue.tasks.models import AsyncTask, Task
@@ -302,6 +304,30 @@ def test_exactly_once_commits_its_effects_with_its_end():
     assert (paid.status, paid.return_value) == (Status_.SUCCESSFUL, 1)
     assert failed.status == Status_.FAILED
     assert list(Effect.objects.values_list("job", flat=True)) == [1]
+
+
+@pytest.mark.parametrize("task", [calls.pay_in_the_end, calls.async_pay_in_the_end])
+def test_exactly_once_what_the_database_aborts_is_charged_to_nobody(task, monkeypatch):
+    monkeypatch.setattr(calls, "TROUBLES", [RowsLocked("as in a deadlock") for _ in range(2)])
+    given = ran(task, 5)
+    assert (given.status, given.attempts, given.errors) == (Status_.SUCCESSFUL, 1, [])
+    assert list(Effect.objects.values_list("job", flat=True)) == [5]
+
+
+@pytest.mark.parametrize(
+    ("task", "state"), [(calls.pay_tomorrow, "delayed"), (calls.pay_now_or_never, "buried")]
+)
+def test_exactly_once_what_the_database_always_aborts_is_judged_by_the_task(
+    task, state, monkeypatch
+):
+    monkeypatch.setattr(calls, "TROUBLES", [RowsLocked("as in a deadlock") for _ in range(TRIES)])
+    task.enqueue(5)
+    work_off()
+    [row] = rows()
+    assert (row.state, row.errors[0]["exception"]) == (state, "RowsLocked")
+    assert (calls.TROUBLES, Effect.objects.count()) == ([], 0)
+    if state == "delayed":
+        assert (row.retry_at - timezone.now()).total_seconds() > 3000
 
 
 def test_of_one_priority_the_first_enqueued_runs_first_whenever_it_was_due():
