@@ -21,6 +21,7 @@ from ..exceptions import Bury, Retry, shown
 from ..fields import InstantField, aware, check_name, later
 from ..guard import capture_all, raised
 from ..lifecycle.limiter import base_of
+from ..lifecycle.policy import Policy
 from ..models import KeyedJob, Traced
 from .conf import task_conf
 from .json_text import JSONText, to_json, to_text
@@ -204,9 +205,9 @@ class TaskRow(Traced, KeyedJob):
             return Bury(f"{name} is none of retry_on", of=error)
         return Retry(self._pause(task), of=error)
 
-    def _pause(self, task: Any) -> Any:
+    def _pause(self, task: Any) -> float:
         is_last = self.attempts >= self.max_attempts
-        return 0 if is_last else backoff_of(task).seconds(self.attempts)
+        return 0 if is_last else Policy(backoff=backoff_of(task)).pause(self.attempts)
 
     def _wait_for_code(self) -> None:
         """Longer each time, so that rows of a removed task are no load."""

@@ -175,6 +175,18 @@ async def async_never_yet(context: Any) -> None:
     context.retry()
 
 
+class Fickle:
+    """It has no pause after the second attempt."""
+
+    def seconds(self, attempt: int) -> float:
+        return {1: 1000.0}[attempt]
+
+
+@task(max_attempts=3, backoff=Fickle())
+def fail_oddly() -> None:
+    raise ValueError("no")
+
+
 @task(takes_context=True, max_attempts=3)
 def give_up(context: Any) -> None:
     context.bury("no use")

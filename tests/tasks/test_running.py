@@ -271,6 +271,17 @@ def test_a_retry_without_a_delay_keeps_the_tasks_own_pauses(task):
     assert (row.state, [one["exception"] for one in row.errors]) == ("buried", ["Retry"] * 3)
 
 
+def test_a_backoff_that_is_broken_hides_no_error(caplog):
+    calls.fail_oddly.enqueue()
+    for pause in (1000, 60):
+        work_off()
+        [row] = rows()
+        assert (row.retry_at - timezone.now()).total_seconds() == pytest.approx(pause, rel=0.2)
+        overwrite(row, status=Status.READY, retry_at=None)
+    assert [one["exception"] for one in row.errors] == ["ValueError"] * 2
+    assert "backoff.seconds(2) gave KeyError: 2: retrying in 60 s" in caplog.text
+
+
 @pytest.mark.parametrize("odd", ["x", "{}", '["x"]', "[-1]", "7", "[null]"])
 def test_pauses_that_a_hand_wrote_stop_nobody(odd):
     calls.fail_thrice.enqueue()
