@@ -37,6 +37,13 @@ class Overlap(models.TextChoices):
     REPLACE = "replace", gettext_lazy("cancel the waiting one first")
 
 
+class ScheduleManager(models.Manager["Schedule"]):
+    """It reads where it writes: of a replica nobody could pause them, and it may be behind."""
+
+    def get_queryset(self) -> models.QuerySet["Schedule"]:
+        return super().get_queryset().using(self._db or router.db_for_write(self.model))
+
+
 class Schedule(models.Model):
     """One job at each tick of ``timing``.
 
@@ -113,6 +120,8 @@ class Schedule(models.Model):
     last_kind = models.CharField(max_length=20, blank=True, editable=False)
     last_target = models.CharField(max_length=200, blank=True, editable=False)
     last_job = models.CharField(max_length=64, blank=True, editable=False)
+
+    objects = ScheduleManager()
 
     # Its timing, and whether it was paused, as the row had it; None where it is new.
     planned_for: tuple[Any, ...] | None = None

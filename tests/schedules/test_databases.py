@@ -152,6 +152,26 @@ def test_a_command_takes_any_database_where_no_router_has_a_say(south):
     assert names() == {"default": [], "south": ["nightly"]}
 
 
+class ReadsFromTheSouth:
+    """As from a replica, which has not heard of it yet."""
+
+    def db_for_read(self, model, **_hints):
+        return "south"
+
+    def db_for_write(self, model, **_hints):
+        return "default"
+
+
+def test_a_schedule_is_read_where_it_is_written(south, settings):
+    schedule = scheduled("nightly")
+    settings.DATABASE_ROUTERS = [ReadsFromTheSouth()]
+    assert Schedule.objects.get(name="nightly").alias() == "default"
+    assert Schedule.objects.using(south).count() == 0
+    again = Schedule.objects.get(pk=schedule.pk)
+    again.pause()
+    assert Schedule.objects.using("default").get().is_paused
+
+
 def test_the_admin_refuses_a_table_whose_jobs_are_elsewhere(routed, browser):
     form = {"name": "nightly", "timing": "0 3 * * *", "kind": "table", "target": "queueapp.Note"}
     form |= {"arguments": json.dumps({"text": "hello"}), "missed": "latest", "overlap": "allow"}
