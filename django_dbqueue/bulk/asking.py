@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from django.core import signing
+from django.db import router
 from django.db.models import Model, QuerySet
 
 from ..admin.as_job import NoLongerOffered, Offer
@@ -27,7 +28,8 @@ class AsBulkAction:
         said = {
             "verb": verb,
             "table": rows.model._meta.label_lower,
-            "database": rows.db,
+            # Not where they are read, which may be a replica.
+            "database": rows._db or router.db_for_write(rows.model),  # type: ignore[attr-defined]
             "choice": chosen.stored(),
         }
         return Offer(signing.dumps(said, salt=SALT), is_served())

@@ -3,10 +3,12 @@
 from datetime import UTC, datetime
 
 import pytest
+from django.core import signing
 from django.db.models import F, Q, QuerySet
 from hypothesis import given
 from hypothesis import strategies as st
 
+from django_dbqueue.bulk.asking import SALT, AsBulkAction
 from django_dbqueue.bulk.chosen import Chosen, Unreadable
 from django_dbqueue.fields import DbNow
 from django_dbqueue.operate.orders import in_state
@@ -114,3 +116,21 @@ def test_what_is_stored_is_read_again(chosen):
 def test_what_says_nothing_is_refused(stored):
     with pytest.raises(Unreadable):
         Chosen.read(stored)
+
+
+class ReadsFromAReplica:
+    def db_for_read(self, model, **_hints):
+        return "replica"
+
+    def db_for_write(self, model, **_hints):
+        return "default"
+
+
+@pytest.mark.django_db
+def test_the_rows_of_a_list_that_is_read_from_a_replica_are_changed_where_they_are_written(
+    settings,
+):
+    settings.DATABASE_ROUTERS = [ReadsFromAReplica()]
+    for rows in (Note.objects.filter(queue="q"), Note.objects.using("default")):
+        offer = AsBulkAction().offer("kick", rows)
+        assert signing.loads(offer.token, salt=SALT)["database"] == "default"
