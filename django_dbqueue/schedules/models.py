@@ -37,11 +37,25 @@ class Overlap(models.TextChoices):
     REPLACE = "replace", gettext_lazy("cancel the waiting one first")
 
 
-class ScheduleManager(models.Manager["Schedule"]):
+class ScheduleQuerySet(models.QuerySet["Schedule"]):
+    def delete(self) -> tuple[int, dict[str, int]]:
+        """With their ticks: locked, so that none comes meanwhile."""
+        using = self._db or router.db_for_write(self.model)  # type: ignore[attr-defined]
+        with transaction.atomic(using=using):
+            locked = self.using(using).order_by("pk").select_for_update()
+            keys = list(locked.values_list("pk", flat=True))
+            return self.model._base_manager.using(using).filter(pk__in=keys).delete()
+
+    delete.alters_data = True  # type: ignore[attr-defined]
+    delete.queryset_only = True  # type: ignore[attr-defined]
+
+
+class ScheduleManager(models.Manager.from_queryset(ScheduleQuerySet)):  # type: ignore[misc]
     """It reads where it writes: of a replica nobody could pause them, and it may be behind."""
 
-    def get_queryset(self) -> models.QuerySet["Schedule"]:
-        return super().get_queryset().using(self._db or router.db_for_write(self.model))
+    def get_queryset(self) -> ScheduleQuerySet:
+        rows: ScheduleQuerySet = super().get_queryset()
+        return rows.using(self._db or router.db_for_write(self.model))
 
 
 class Schedule(models.Model):
@@ -235,6 +249,15 @@ class Schedule(models.Model):
         rows = type(self)._base_manager.using(using).filter(pk=self.pk).select_for_update()
         for is_paused in rows.values_list("is_paused", flat=True):
             self.is_paused = self.was_paused = is_paused
+
+    def delete(self, using: str | None = None, keep_parents: bool = False) -> Any:
+        """With its ticks."""
+        using = using or self.alias()
+        with transaction.atomic(using=using):
+            self._read_pause(using)  # and keep others from ticking
+            return super().delete(using, keep_parents)
+
+    delete.alters_data = True  # type: ignore[attr-defined]
 
     def plan(self, now: datetime) -> None:
         """From now on."""
