@@ -73,6 +73,17 @@ class Terminal:
         self._said.clear()
         os.write(self.ours, keys.encode())
 
+    def interrupt(self) -> None:
+        """Press Ctrl-C until it has ended: Python may miss a signal that comes just before it reads
+        a line, and heeds it with the next one."""
+
+        def has_ended() -> bool:
+            if self.popen.poll() is None:
+                os.write(self.ours, b"\x03")
+            return self.popen.poll() is not None
+
+        wait_until(has_ended, every=10)  # not while it ends
+
     def end(self, seconds: float = 60) -> int:
         """Its exit code, once it has ended by itself."""
         code = self.popen.wait(seconds)

@@ -512,7 +512,7 @@ def test_ctrl_c_at_the_question_changes_nothing(database_url):
     one_of_each()
     with at_terminal(database_url, "dbqueue", "cancel", "--all") as terminal:
         terminal.wait_for("[y/N]")
-        terminal.press("\x03")
+        terminal.interrupt()
         assert terminal.end() == 130
         assert "interrupted: the rest is as it was" in terminal.text
         assert "Traceback" not in terminal.text
