@@ -2,7 +2,7 @@
 
 from collections.abc import Collection
 from datetime import UTC, datetime
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from django.conf import settings
 from django.core.validators import MaxValueValidator, MinValueValidator
@@ -135,7 +135,7 @@ class Schedule(models.Model):
     last_target = models.CharField(max_length=200, blank=True, editable=False)
     last_job = models.CharField(max_length=64, blank=True, editable=False)
 
-    objects = ScheduleManager()
+    objects: ClassVar["models.Manager[Schedule]"] = ScheduleManager()
 
     # Its timing, and whether it was paused, as the row had it; None where it is new.
     planned_for: tuple[Any, ...] | None = None

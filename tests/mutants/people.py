@@ -179,8 +179,8 @@ MUTANTS = [
     ),
     (
         ENQUEUED,
-        "return Enqueued(twin, created=False, outcome=outcome)",
-        "return Enqueued(twin, created=True, outcome=outcome)",
+        "twins.first():\n            return Enqueued(twin, created=False)",
+        "twins.first():\n            return Enqueued(twin, created=True)",
         "a twin counts as new",
     ),
     (
