@@ -57,7 +57,9 @@ def renewed_with(table: Table, key: Any, change: Callable[[], int]) -> int:
     def both() -> int:
         count = change()
         if count:
-            side.renew(table, table.model._base_manager.using(table.connection.alias).get(pk=key))
+            # Locked already; a plain read may not see one that is younger than its snapshot.
+            rows_now = table.model._base_manager.using(table.connection.alias).select_for_update()
+            side.renew(table, rows_now.get(pk=key))
         return count
 
     return in_transaction(table.connection, both, savepoint=False)

@@ -85,15 +85,18 @@ def renew(table: Table, job: Any, change: Renewal) -> Any | None:
     """Change the job that waits with the key of the new one; its own key, None where none waits."""
     sql = f"SELECT {table.pk} FROM {table.name} WHERE {TWIN}"
     found = rows(table.connection, sql, [job.queue, job.dedup_key])
-    if not found:
+    if not found or not renew_with_key(table, job, change, found[0][0]):
         return None
-    given = table, job, change, found[0][0]
+    return table.model._meta.pk.to_python(found[0][0])
+
+
+def renew_with_key(table: Table, job: Any, change: Renewal, key: Any) -> bool:
+    """The same, of the job with this key; False where it does not wait any more."""
+    given = table, job, change, key
     says_key = "concurrency_key" in change.columns and not change.says_no_key
     if not change.columns or says_key or not gives_key(table.model):
-        is_renewed = _write(*given)
-    else:
-        is_renewed = in_transaction(table.connection, partial(_write_with_key, *given))
-    return table.model._meta.pk.to_python(found[0][0]) if is_renewed else None
+        return _write(*given)
+    return in_transaction(table.connection, partial(_write_with_key, *given))
 
 
 def _write(table: Table, job: Any, change: Renewal, key: Any, *rekeyed: str | None) -> bool:

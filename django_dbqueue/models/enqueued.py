@@ -6,7 +6,7 @@ from django.db import IntegrityError, models, transaction
 
 from ..lifecycle import enqueue, saving
 from ..lifecycle.table import Table
-from ..lifecycle.twins import Renewal, renew
+from ..lifecycle.twins import Renewal, renew, renew_with_key
 
 JobT = TypeVar("JobT", bound=models.Model)
 TRIES = 3
@@ -44,23 +44,30 @@ def enqueue_unique(table: Table, job: Any, jobs: Any, change: Renewal) -> Enqueu
             return Enqueued(job, created=True)
         key = renew(table, job, change) if change else None
         if key is not None:
-            outcome = "replaced" if change.columns or change.delay else "debounced"
             # By its own key: who has claimed it since has taken the dedup key from it.
-            return Enqueued(jobs.filter(pk=key).first(), created=False, outcome=outcome)
+            return _renewed(jobs.filter(pk=key).first(), change)
         if twin := twins.first():
             return Enqueued(twin, created=False)
-    return _insert_or_raise(job, twins)
+    return _insert_or_raise(table, job, twins, change)
 
 
-def _insert_or_raise(job: Any, twins: Any) -> Enqueued[Any]:
+def _renewed(job: Any, change: Renewal) -> Enqueued[Any]:
+    outcome = "replaced" if change.columns or change.delay else "debounced"
+    return Enqueued(job, created=False, outcome=outcome)
+
+
+def _insert_or_raise(table: Table, job: Any, twins: Any, change: Renewal) -> Enqueued[Any]:
     """No twin is in sight: it is younger than our snapshot, or another constraint refuses."""
     try:
         with transaction.atomic(using=twins.db):
             job.save(using=twins.db, force_insert=True)
     except IntegrityError:
         with transaction.atomic(using=twins.db):
-            twin = twins.select_for_update().first()
+            held = twins.select_for_update()  # past the snapshot
+            twin = held.first()
             if twin is None:
                 raise
+            if change and renew_with_key(table, job, change, table.db_key(twin.pk)):
+                return _renewed(held.first(), change)
         return Enqueued(twin, created=False)
     return Enqueued(job, created=True)

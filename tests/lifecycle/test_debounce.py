@@ -15,7 +15,8 @@ from django_dbqueue.lifecycle.twins import renew
 from django_dbqueue.models import enqueued
 from django_dbqueue.states import Status
 from tests.kit.bounds import limits
-from tests.kit.jobs import claim_one, fresh, overwrite, start_all, table
+from tests.kit.jobs import claim_one, fresh, in_thread, overwrite, start_all, table
+from tests.lifecycle.test_keys import read_repeatably
 from tests.queueapp.models import Kept, Note, Shared
 
 pytestmark = pytest.mark.usefixtures("db_rows")
@@ -228,6 +229,31 @@ def test_one_that_is_claimed_right_after_it_was_replaced_is_answered(monkeypatch
     answer = replace(text="second")
     assert (answer.job, answer.created, answer.outcome) == (job, False, "replaced")
     assert (fresh(job).text, fresh(job).status) == ("second", Status.CLAIMED)
+
+
+@pytest.mark.skipif(connection.vendor != "mysql", reason="an error of the others, or never so")
+@pytest.mark.parametrize(
+    ("options", "outcome"),
+    [
+        ({"text": "second", "on_duplicate": "replace"}, "replaced"),
+        ({"debounce": 50}, "debounced"),
+        ({"text": "first", "on_duplicate": "replace"}, "replaced"),
+    ],
+    ids=["replace", "debounce", "as it was"],
+)
+def test_one_that_is_younger_than_the_snapshot_is_changed_too(options, outcome):
+    def ask_late():
+        read_repeatably()
+        with transaction.atomic():
+            assert not Note.objects.exists()
+            return in_thread(partial(ask, text="first", seconds=3)), ask(**options)
+
+    [(first, second)] = start_all(ask_late)
+    assert (second.job, second.created, second.outcome) == (first.job, False, outcome)
+    row = fresh(first.job)
+    assert (row.text, row.seconds) == (options.get("text", "first"), 3)
+    assert (second.job.text, second.job.retry_at) == (row.text, row.retry_at)
+    assert (row.retry_at is not None) == ("debounce" in options)
 
 
 def test_concurrent_producers_leave_one_job_with_the_columns_of_one_of_them():
