@@ -74,6 +74,13 @@ def _as_stored(args: list[Any], kwargs: dict[str, Any], most: int) -> Any:
         raise
 
 
+def _delayed(error: Retry, delay: float) -> Retry:
+    """The same error with a delay: a copy, since code may raise one error again and again."""
+    copy = type(error).__new__(type(error), *error.args)
+    vars(copy).update(vars(error), delay=delay)
+    return copy.with_traceback(error.__traceback__)
+
+
 class TaskRow(Traced, KeyedJob):
     """One call of a task: what is called, with what, and what came of it."""
 
@@ -195,9 +202,8 @@ class TaskRow(Traced, KeyedJob):
     def _ended_by(self, task: Any, error: BaseException) -> BaseException:
         """What the worker is told of an error: tried again, or final."""
         if isinstance(error, Retry):
-            if error.delay is None:  # else the table's own backoff would decide
-                error.delay = Retry(self._pause(task)).delay
-            return error
+            # Else the table's own backoff would decide.
+            return error if error.delay is not None else _delayed(error, self._pause(task))
         if isinstance(error, Bury):
             return error
         name = type(error).__name__

@@ -8,6 +8,7 @@ from functools import wraps
 from pathlib import Path
 from typing import Any
 
+from django_dbqueue.exceptions import Retry
 from django_dbqueue.tasks import task
 from django_dbqueue.tasks.queued_task import QueuedTask
 from tests.queueapp.faults import record
@@ -173,6 +174,14 @@ def never_yet(context: Any) -> None:
 @task(takes_context=True, max_attempts=3, backoff=[1000, 5000])
 async def async_never_yet(context: Any) -> None:
     context.retry()
+
+
+LATER = Retry(reason="not yet")
+
+
+@task(max_attempts=3, backoff=[1000, 5000])
+def never_yet_by_one_error() -> None:
+    raise LATER
 
 
 class Fickle:

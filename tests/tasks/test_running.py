@@ -257,7 +257,9 @@ def test_after_an_end_of_time_the_tasks_own_pauses_are_kept():
     assert rows()[0].state == "buried"
 
 
-@pytest.mark.parametrize("task", [calls.never_yet, calls.async_never_yet])
+@pytest.mark.parametrize(
+    "task", [calls.never_yet, calls.async_never_yet, calls.never_yet_by_one_error]
+)
 def test_a_retry_without_a_delay_keeps_the_tasks_own_pauses(task):
     task.enqueue()
     for pause in (1000, 5000):
