@@ -30,7 +30,7 @@ FIXED = LIFECYCLE_COLUMNS | {"created_at", "expires_at", "time_to_run"}
 # What a subclass is meant to define, or may well extend.
 FREE = {
     *("run", "save", "state", "last_error", "idempotency_key"),
-    *("written_databases", "exactly_once", "_judged"),
+    *("written_databases", "exactly_once"),
 }
 OURS = {
     name
@@ -181,7 +181,8 @@ def _check_min_version(model: Model) -> Iterator[CheckMessage]:
 
 def _check_attributes(model: Model) -> Iterator[CheckMessage]:
     above = model.__mro__[: model.__mro__.index(Job)]
-    defined = {name for part in above if part is not KeyedJob for name in vars(part)}
+    theirs = [part for part in above if not part.__module__.startswith("django_dbqueue.")]
+    defined = {name for part in theirs for name in vars(part)}
     fields = {field.name for field in model._meta.get_fields()}
     for name in sorted((RESERVED & defined) | (OURS & fields)):
         yield Error(

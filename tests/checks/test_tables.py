@@ -127,6 +127,13 @@ def test_a_redefined_verb_is_found():
         def complete(self):
             pass
 
+    class Hook(Job):
+        class Meta(Job.Meta):
+            app_label = APP
+
+        def _judged(self):
+            pass
+
     class Field(Job):
         release = models.CharField(max_length=10)  # type: ignore[assignment]
         state = models.CharField(max_length=10)
@@ -142,7 +149,7 @@ def test_a_redefined_verb_is_found():
         class Meta(Job.Meta):
             app_label = APP
 
-    assert ids(Method) == ids(Mixed) == ["E003"]
+    assert ids(Method) == ids(Hook) == ids(Mixed) == ["E003"]
     assert ids(Field) == ["E003", "E003"]
     assert "'complete'" in text(Method)
 
