@@ -9,6 +9,7 @@ import subprocess
 import sys
 import termios
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from fcntl import ioctl
@@ -76,13 +77,17 @@ class Terminal:
     def interrupt(self) -> None:
         """Press Ctrl-C until it has ended: Python may miss a signal that comes just before it reads
         a line, and heeds it with the next one."""
+        again_at = 0.0  # not while it ends
 
         def has_ended() -> bool:
-            if self.popen.poll() is None:
+            nonlocal again_at
+            now = time.monotonic()
+            if now >= again_at and self.popen.poll() is None:
                 os.write(self.ours, b"\x03")
+                again_at = now + 10
             return self.popen.poll() is not None
 
-        wait_until(has_ended, every=10)  # not while it ends
+        wait_until(has_ended)
 
     def end(self, seconds: float = 60) -> int:
         """Its exit code, once it has ended by itself."""
