@@ -6,14 +6,14 @@ from django.db.models.expressions import RawSQL
 from ..lifecycle import promotion
 from ..states import Status
 from ..worker.options import Options
-from ..worker.served import Served
+from ..worker.served import RUNNABLE, Served
 
 
 def next_due(options: Options, served: Served) -> float | None:
     """Seconds until it is; None where there is none. Those of other queues of its table are
     promoted as well, but nobody waits for them."""
     table = options.table(served.model, served.using)
-    if not (served.wanted or served.left_out):
+    if not (served.wanted or served.left_out or served.label in RUNNABLE):
         return promotion.next_moves(table)[0]
     delayed = table.model._base_manager.using(served.using).filter(status=Status.DELAYED)
     timed = delayed.filter(retry_at__isnull=False).order_by("retry_at")

@@ -5,6 +5,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.core.management import CommandError
 from django.db import ProgrammingError, connection, transaction
 
+from django_dbqueue.beanstalk.models import TubeJob
 from django_dbqueue.lifecycle import low_instants, low_water
 from django_dbqueue.models import Minute, Worker
 from django_dbqueue.monitor.report import known_queues
@@ -110,6 +111,14 @@ def test_drain_waits_for_no_job_of_a_queue_that_it_does_not_serve(arguments):
         assert worker.drain(within=30 * day) == 1
         assert (clock.now - began).total_seconds() == pytest.approx(120, abs=1)
     assert [fresh(other).status for other in others] == [Status.READY, Status.DELAYED]
+
+
+def test_drain_waits_for_no_job_of_a_tube_that_no_function_here_handles():
+    TubeJob.objects.enqueue(queue="a-client-s", delay=60 * 86_400)
+    with virtual_clock() as clock, InlineWorker("dbqueue_beanstalk.tubejob", clock=clock) as worker:
+        began = clock.now
+        assert worker.drain(within=30 * 86_400) == 0
+        assert clock.now == began
 
 
 def test_drain_without_a_clock_says_what_it_needs():
