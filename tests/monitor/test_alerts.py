@@ -51,7 +51,15 @@ def test_claims_whose_time_is_over_need_somebody_who_takes_them_back():
     [alert] = alerts(look())
     assert alert.text == f"{NOTE}, queue slow: no living worker serves it."
     assert (alert.is_urgent, alert.kind, alert.state) == (True, "nobody", Status.CLAIMED)
-    a_worker(serves=["queueapp.big"])  # whichever lives does
+    a_worker(serves=["dbqueue_beanstalk.tubejob"])  # a server, which looks after its tubes alone
+    assert "no living worker serves it" in said()
+    a_worker(serves=["queueapp.big"], pool={"slots": 1})  # whichever worker lives does
+    assert said() == ""
+
+
+def test_a_reaper_takes_back_claims_whose_time_is_over():
+    overwrite(claimed(Note), retry_at=DbNow(plus=-20))
+    a_worker(serves=[])
     assert said() == ""
 
 
