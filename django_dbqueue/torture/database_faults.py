@@ -152,10 +152,10 @@ class MySQLFaults(ServerFaults):
         """One of their own: who may administer the server may always write."""
         password, name = secrets.token_urlsafe(12), here().ops.quote_name(config["NAME"])
         self._forget_account()
-        for host in self.hosts:
-            sql(f"CREATE USER {ACCOUNT}@%s IDENTIFIED BY %s", host, password)
-            sql(f"GRANT ALL ON {name}.* TO {ACCOUNT}@%s", host)
         try:
+            for host in self.hosts:
+                sql(f"CREATE USER {ACCOUNT}@%s IDENTIFIED BY %s", host, password)
+                sql(f"GRANT ALL ON {name}.* TO {ACCOUNT}@%s", host)
             yield config | {"USER": ACCOUNT, "PASSWORD": password}
         finally:
             self._forget_account()

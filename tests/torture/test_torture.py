@@ -18,7 +18,7 @@ from django.db import OperationalError, connection
 
 from django_dbqueue.torture import database_faults
 from django_dbqueue.torture.__main__ import campaign
-from django_dbqueue.torture.database_faults import DatabaseFaults
+from django_dbqueue.torture.database_faults import DatabaseFaults, MySQLFaults
 from django_dbqueue.torture.fleet import Group, environment, python
 from django_dbqueue.torture.options import Plan
 from django_dbqueue.torture.restarts import Restarts
@@ -242,6 +242,20 @@ def test_a_server_that_the_account_may_not_make_read_only_is_told(monkeypatch, c
     monkeypatch.setattr(database_faults, "faults_for_this_database", Forbidden)
     assert campaign(json.dumps(Plan(seed=1, read_only=20).as_dict())) == 2
     assert capsys.readouterr().err == "--read-only: Access denied; you need the SUPER privilege\n"
+
+
+def test_an_account_that_cannot_be_given_its_rights_does_not_stay_on_the_server(monkeypatch):
+    said = []
+
+    def sql(statement, *_params):
+        said.append(statement.split()[0])
+        if said[-1] == "GRANT":
+            raise OperationalError("Access denied")
+
+    monkeypatch.setattr(database_faults, "sql", sql)
+    with pytest.raises(OperationalError), MySQLFaults().account({"NAME": "shop"}):
+        pytest.fail("it may write nothing")
+    assert said == ["DROP", "DROP", "CREATE", "GRANT", "DROP", "DROP"]
 
 
 def test_the_scratch_database_is_another_one(tmp_path):
