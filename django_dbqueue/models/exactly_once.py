@@ -105,6 +105,8 @@ class ExactlyOnceRun:
         with capture() as run:
             self.run()
         if isinstance(run.error, Expired):
+            with transaction.atomic(using=self.effects.alias, durable=True):
+                pass  # inside another one it is refused, as a run is
             holder.expire(self.table, self.job)
             self.job.claim_owner = None
             return

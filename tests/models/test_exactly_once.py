@@ -118,6 +118,16 @@ def test_a_loop_of_ones_own_finishes_a_job_that_has_expired_without_a_run():
     assert not claim.holds_claim()
 
 
+def test_a_job_that_has_expired_is_refused_inside_a_transaction_as_others_are():
+    Transfer.objects.create(expires_at=timezone.now() - timedelta(hours=1))
+    claim = claim_one(Transfer)
+    with pytest.raises(RuntimeError, match="durable"), transaction.atomic():
+        claim.run_exactly_once()
+    assert claim.holds_claim()
+    claim.run_exactly_once()
+    assert fresh(claim).state == "expired"
+
+
 def test_a_job_that_has_expired_and_is_anothers_by_now_is_left_to_that_one():
     job = Transfer.objects.create(expires_at=timezone.now() - timedelta(hours=1))
     claim = claim_one(Transfer)
