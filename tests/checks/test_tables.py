@@ -131,7 +131,7 @@ def test_a_redefined_verb_is_found():
         class Meta(Job.Meta):
             app_label = APP
 
-        def _judged(self):
+        def _judged(self):  # type: ignore[override]
             pass
 
     class Field(Job):
