@@ -41,10 +41,12 @@ class ScheduleQuerySet(models.QuerySet["Schedule"]):
     def delete(self) -> tuple[int, dict[str, int]]:
         """With their ticks: locked, so that none comes meanwhile."""
         using = self._db or router.db_for_write(self.model)  # type: ignore[attr-defined]
+        # Found first, then locked by key: no row of another schedule is waited for.
+        keys = list(self.using(using).order_by().values_list("pk", flat=True))
+        rows = self.model._base_manager.using(using).filter(pk__in=keys)
         with transaction.atomic(using=using):
-            locked = self.using(using).order_by("pk").select_for_update()
-            keys = list(locked.values_list("pk", flat=True))
-            return self.model._base_manager.using(using).filter(pk__in=keys).delete()
+            list(rows.order_by("pk").select_for_update().values_list("pk"))
+            return rows.delete()
 
     delete.alters_data = True  # type: ignore[attr-defined]
     delete.queryset_only = True  # type: ignore[attr-defined]
