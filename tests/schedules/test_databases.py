@@ -2,6 +2,7 @@
 
 import json
 
+import django
 import pytest
 from django.core.management import CommandError, call_command
 
@@ -170,6 +171,17 @@ def test_a_schedule_is_read_where_it_is_written(south, settings):
     again = Schedule.objects.get(pk=schedule.pk)
     again.pause()
     assert Schedule.objects.using("default").get().is_paused
+
+
+def test_a_schedule_is_read_again_where_it_is(south, settings):
+    schedule = scheduled("nightly")
+    settings.DATABASE_ROUTERS = [ReadsFromTheSouth()]
+    schedule.refresh_from_db()
+    later = Schedule.objects.only("name").get()
+    assert (later.timing, later.alias(), schedule.alias()) == ("0 3 * * *", "default", "default")
+    if django.VERSION >= (5, 1):
+        with pytest.raises(Schedule.DoesNotExist):
+            schedule.refresh_from_db(from_queryset=Schedule.objects.using(south))
 
 
 def test_the_admin_refuses_a_table_whose_jobs_are_elsewhere(routed, browser):
