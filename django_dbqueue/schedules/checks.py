@@ -4,6 +4,7 @@ from collections import Counter
 from typing import Any
 
 from django.core.checks import CheckMessage, Error
+from django.core.exceptions import ValidationError
 from django.db import connections, router
 
 from ..guard import capture
@@ -34,7 +35,11 @@ def _problems(declared: Declared) -> str:
     with capture() as outcome:
         row, alias = row_of(declared)
         row.full_clean(validate_unique=False, validate_constraints=False)
-        _check_place(row, alias)
+        with capture() as asked:
+            _check_place(row, alias)
+        # A router may need a database, or a job that says more, to tell.
+        if isinstance(asked.error, ValidationError):
+            raise asked.error
     return "" if outcome.error is None else problems_of(outcome.error)
 
 

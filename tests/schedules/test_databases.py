@@ -127,6 +127,24 @@ def test_the_system_checks_take_any_database_where_no_router_has_a_say(declare, 
     assert check_declared() == []
 
 
+class ByTenant(NotesInTheSouth):
+    """It knows where a job belongs once the job says whose it is."""
+
+    def db_for_write(self, model, instance=None, **hints):
+        if isinstance(instance, Note):
+            return {"north": "default"}[instance.text]
+        return super().db_for_write(model, **hints)
+
+
+def test_the_system_checks_leave_alone_what_no_router_can_tell_without_a_job(
+    declare, south, settings
+):
+    settings.DATABASE_ROUTERS = [ByTenant()]
+    DECLARED.clear()
+    schedule("nightly", "every 1 h", Note, {"text": "north"}, using="default")
+    assert check_declared() == []
+
+
 def test_what_is_added_by_a_command_is_where_workers_look_for_its_jobs(routed, capsys):
     with virtual_clock(START) as clock:
         scheduled("taken", target="tests.kit.schedules.greeter", kind="task", arguments={})
