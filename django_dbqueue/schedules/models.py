@@ -248,11 +248,13 @@ class Schedule(models.Model):
         self.plan(db_now(using))
         return PLANNED
 
-    def _read_pause(self, using: str) -> None:
+    def _read_pause(self, using: str, *besides: str) -> None:
         """As others have it by now, and keep it so until the transaction ends."""
         rows = type(self)._base_manager.using(using).filter(pk=self.pk).select_for_update()
-        for is_paused in rows.values_list("is_paused", flat=True):
-            self.is_paused = self.was_paused = is_paused
+        for found in rows.values("is_paused", *besides):
+            for name, value in found.items():
+                setattr(self, name, value)
+            self._note_row(found)
 
     def delete(self, using: str | None = None, keep_parents: bool = False) -> Any:
         """With its ticks."""
@@ -279,10 +281,9 @@ class Schedule(models.Model):
     def _turn(self, *, is_paused: bool) -> None:
         using = self.alias()
         with transaction.atomic(using=using):
-            self._read_pause(using)
-            self.refresh_from_db(using, OF_TIMING)  # what others have changed is not taken back
+            self._read_pause(using, *OF_TIMING)  # what others have changed is not taken back
             self.is_paused = is_paused
-            self.save(using=using, update_fields=["is_paused"])
+            self.save(using=using, update_fields=None if self._state.adding else ["is_paused"])
 
 
 class Tick(models.Model):

@@ -1,12 +1,15 @@
 """A pause and its end hold, whatever somebody else saves meanwhile."""
 
 from datetime import timedelta
+from functools import partial
 
 import pytest
+from django.db import connection, transaction
 
 from django_dbqueue.schedules.firing import run_due
-from django_dbqueue.schedules.models import as_utc
+from django_dbqueue.schedules.models import Schedule, as_utc
 from django_dbqueue.testing import virtual_clock
+from tests.kit.jobs import in_thread
 from tests.kit.schedules import START, again, scheduled
 from tests.queueapp.models import Note
 
@@ -99,3 +102,26 @@ def test_who_pauses_or_resumes_what_was_read_long_ago_writes_nothing_else(clock)
         row = again(stale)
         assert (row.timing, row.arguments) == ("every 30 min", {"text": "other"})
     assert as_utc(row.next_tick) == START + timedelta(minutes=30)
+
+
+def test_a_new_schedule_may_begin_with_a_pause(clock):
+    schedule = Schedule(name="later", timing="every 1 h", target="queueapp.Note")
+    schedule.pause()
+    assert (again(schedule).is_paused, again(schedule).next_tick) == (True, None)
+
+
+@pytest.mark.each_database
+@pytest.mark.skipif(connection.vendor != "mysql", reason="it shows an old row next to the new one")
+def test_who_resumes_in_a_transaction_plans_by_what_others_have_said_since_it_began(clock):
+    schedule = paused()
+    with connection.cursor() as cursor:
+        cursor.execute("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+    with transaction.atomic():
+        found = again(schedule)
+        in_thread(partial(change, schedule, timing="every 30 min"))
+        found.resume()
+    assert as_utc(again(schedule).next_tick) == START + timedelta(minutes=30)
+
+
+def change(schedule, **columns):
+    Schedule.objects.filter(pk=schedule.pk).update(**columns)
