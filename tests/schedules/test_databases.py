@@ -106,7 +106,6 @@ class NoSchedulesInTheSouth(NotesInTheSouth):
     ("router", "using", "words"),
     [
         (None, "nowhere", "using: 'nowhere' is none of DATABASES"),
-        (NotesInTheSouth, "default", "look for jobs of queueapp.Note on south, not on default"),
         (NoSchedulesInTheSouth, None, "using: the routers have no schedules on 'south'"),
     ],
 )
@@ -118,6 +117,17 @@ def test_the_system_checks_name_a_declaration_that_nobody_would_heed(
     schedule("nightly", "every 1 h", Note, using=using)
     [error] = check_declared()
     assert (error.id, words in error.msg) == ("dbqueue_schedules.E001", True), error.msg
+
+
+def test_the_system_checks_warn_of_a_database_where_only_a_worker_that_is_told_looks(
+    declare, south, settings
+):
+    settings.DATABASE_ROUTERS = [NotesInTheSouth()]
+    DECLARED.clear()
+    schedule("nightly", "every 1 h", Note, using="default")
+    [warning] = check_declared()
+    assert warning.id == "dbqueue_schedules.W001"
+    assert "a worker without --database has no jobs of it on 'default'" in warning.msg
 
 
 def test_the_system_checks_take_any_database_where_no_router_has_a_say(declare, south):
