@@ -8,17 +8,14 @@ import signal
 import subprocess
 import sys
 import time
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import database_servers
 import pytest
-from django.db import OperationalError, connection
+from django.db import connection
 
-from django_dbqueue.torture import database_faults
-from django_dbqueue.torture.__main__ import campaign
-from django_dbqueue.torture.database_faults import DatabaseFaults, MySQLFaults
 from django_dbqueue.torture.fleet import Group, environment, python
 from django_dbqueue.torture.options import Plan
 from django_dbqueue.torture.restarts import Restarts
@@ -233,29 +230,60 @@ def test_a_restart_waits_for_the_one_before_it(tmp_path, monkeypatch):
     assert restarts.problem == ""
 
 
-def test_a_server_that_the_account_may_not_make_read_only_is_told(monkeypatch, capsys, tmp_path):
-    class Forbidden(DatabaseFaults):
-        def read_only(self, on):
-            raise OperationalError("Access denied; you need the SUPER privilege")
+FORBIDDEN = """
+import json, sys
+from contextlib import nullcontext
+import django
+django.setup()
+from django.db import OperationalError
+from django_dbqueue.torture import database_faults, scratch
+from django_dbqueue.torture.__main__ import campaign
+from django_dbqueue.torture.options import Plan
 
-    monkeypatch.setattr("django_dbqueue.torture.scratch.scratch_database", lambda: nullcontext({}))
-    monkeypatch.setattr(database_faults, "faults_for_this_database", Forbidden)
-    assert campaign(json.dumps(Plan(seed=1, read_only=20).as_dict())) == 2
-    assert capsys.readouterr().err == "--read-only: Access denied; you need the SUPER privilege\n"
+class Forbidden(database_faults.DatabaseFaults):
+    def read_only(self, on):
+        raise OperationalError("Access denied; you need the SUPER privilege")
+
+scratch.scratch_database = lambda: nullcontext({})
+database_faults.faults_for_this_database = Forbidden
+sys.exit(campaign(json.dumps(Plan(seed=1, read_only=20).as_dict())))
+"""
+NO_RIGHTS = """
+import django
+django.setup()
+from django.db import OperationalError
+from django_dbqueue.torture import database_faults
+
+def sql(statement, *_params):
+    print(statement.split()[0])
+    if statement.startswith("GRANT"):
+        raise OperationalError("Access denied")
+
+database_faults.sql = sql
+with database_faults.MySQLFaults().account({"NAME": "shop"}):
+    print("it may write nothing")
+"""
 
 
-def test_an_account_that_cannot_be_given_its_rights_does_not_stay_on_the_server(monkeypatch):
-    said = []
+def run_apart(code):
+    """In a process of its own: the tables of a torture are not those of the tests."""
+    env = os.environ | {"DJANGO_SETTINGS_MODULE": "testproject.settings", "DBQUEUE_TESTS": "1"}
+    command = [sys.executable, "-c", code]
+    return subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=False)
 
-    def sql(statement, *_params):
-        said.append(statement.split()[0])
-        if said[-1] == "GRANT":
-            raise OperationalError("Access denied")
 
-    monkeypatch.setattr(database_faults, "sql", sql)
-    with pytest.raises(OperationalError), MySQLFaults().account({"NAME": "shop"}):
-        pytest.fail("it may write nothing")
-    assert said == ["DROP", "DROP", "CREATE", "GRANT", "DROP", "DROP"]
+@pytest.mark.process
+def test_a_server_that_the_account_may_not_make_read_only_is_told():
+    ended = run_apart(FORBIDDEN)
+    told = "--read-only: Access denied; you need the SUPER privilege\n"
+    assert (ended.returncode, ended.stderr) == (2, told)
+
+
+@pytest.mark.process
+def test_an_account_that_cannot_be_given_its_rights_does_not_stay_on_the_server():
+    ended = run_apart(NO_RIGHTS)
+    assert ended.stderr.endswith("OperationalError: Access denied\n")
+    assert ended.stdout.split() == ["DROP", "DROP", "CREATE", "GRANT", "DROP", "DROP"]
 
 
 def test_the_scratch_database_is_another_one(tmp_path):
