@@ -15,6 +15,7 @@ from ..exceptions import shown
 from ..fields import DbNow, InstantField, NameField
 from ..lifecycle.enqueue import MAX_PRIORITY
 from ..texts.wording import number_later
+from .managers import ScheduleManager
 from .planning import CATCH_UP_MAX, Missed, following
 from .problems import wrong
 from .targets import TARGETS, Target
@@ -35,29 +36,6 @@ class Overlap(models.TextChoices):
     ALLOW = "allow", gettext_lazy("enqueue it all the same")
     SKIP = "skip", gettext_lazy("skip the tick")
     REPLACE = "replace", gettext_lazy("cancel the waiting one first")
-
-
-class ScheduleQuerySet(models.QuerySet["Schedule"]):
-    def delete(self) -> tuple[int, dict[str, int]]:
-        """With their ticks: locked, so that none comes meanwhile."""
-        using = self._db or router.db_for_write(self.model)  # type: ignore[attr-defined]
-        # Found first, then locked by key: no row of another schedule is waited for.
-        keys = list(self.using(using).order_by().values_list("pk", flat=True))
-        rows = self.model._base_manager.using(using).filter(pk__in=keys)
-        with transaction.atomic(using=using):
-            list(rows.order_by("pk").select_for_update().values_list("pk"))
-            return rows.delete()
-
-    delete.alters_data = True  # type: ignore[attr-defined]
-    delete.queryset_only = True  # type: ignore[attr-defined]
-
-
-class ScheduleManager(models.Manager.from_queryset(ScheduleQuerySet)):  # type: ignore[misc]
-    """It reads where it writes: of a replica nobody could pause them, and it may be behind."""
-
-    def get_queryset(self) -> ScheduleQuerySet:
-        rows: ScheduleQuerySet = super().get_queryset()
-        return rows.using(self._db or router.db_for_write(self.model))
 
 
 class Schedule(models.Model):
