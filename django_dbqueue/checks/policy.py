@@ -109,7 +109,7 @@ def _written(model: type[models.Model]) -> set[str]:
 
 
 def _unique(archive: type[models.Model]) -> Iterator[str]:
-    """What no two archived jobs may have in common, but for what each job makes anew."""
+    """What no two archived jobs may have in common, except what each job makes for itself."""
     meta, together = archive._meta, list[tuple[str, Iterable[str]]]()
     for field in meta.concrete_fields:
         if field.unique and not field.primary_key:
