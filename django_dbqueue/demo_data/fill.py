@@ -9,10 +9,10 @@ from typing import Any
 
 from django.apps import apps
 from django.core.exceptions import ValidationError
-from django.db import Error, transaction
+from django.db import Error, models, transaction
 from django.utils.module_loading import autodiscover_modules
 from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
+from django.utils.translation import gettext_noop, ngettext
 
 from ..exceptions import Bury
 from ..fields import DbNow
@@ -27,7 +27,11 @@ from .columns import CannotFill, guess
 from .history import forget_failures, write_failures, write_history
 
 QUEUE = "demo"
-REASON = "examples, which `manage.py dbqueue demo-data --remove` deletes"
+REASON = "examples, which `manage.py dbqueue demo-data --remove` deletes"  # also marks them
+IN_USE = gettext_noop(
+    "its queue demo was not made by demo-data, or has been resumed since, and is left as it is; if "
+    "its jobs are examples, delete them in the admin"
+)
 JOBS_MAX = 10_000
 CHUNK_ROWS = 500
 DELAYS = 20, 300, 1800, 4 * 3600, 3 * 86400  # seconds
@@ -72,6 +76,9 @@ def fill(jobs: int, tables: list[str], using: str | None = None) -> list[Filled]
     autodiscover_modules("dbqueue_demo")
     results = []
     for served in chosen:
+        if _is_of_others(served):
+            results.append(Filled(served.label, 0, _(IN_USE)))
+            continue
         table = table_of(served.model, served.using)
         Queue.objects.db_manager(served.using).pause(served.job_table, QUEUE, None, REASON)
         try:
@@ -89,14 +96,30 @@ def fill(jobs: int, tables: list[str], using: str | None = None) -> list[Filled]
 
 def remove(tables: list[str], using: str | None = None) -> list[Filled]:
     """Delete the example jobs, and what was recorded of them; what was asked of them, too."""
-    return [_remove(served) for served in parse_served(tables, using)]
+    return [
+        Filled(served.label, 0, _(IN_USE)) if _is_of_others(served) else _remove(served)
+        for served in parse_served(tables, using)
+    ]
+
+
+def _is_of_others(served: Served) -> bool:
+    """Whether something is in its queue ``demo`` that was not made here, as far as can be told."""
+    asked = Queue.objects.using(served.using).filter(job_table=served.job_table, name=QUEUE)
+    if asked.filter(pause_reason=REASON).exists():
+        return False
+    minutes = Minute.objects.using(served.using).filter(job_table=served.job_table, queue=QUEUE)
+    return any(rows.exists() for rows in (*_jobs(served), minutes, asked))
+
+
+def _jobs(served: Served) -> Iterator[models.QuerySet[Any]]:
+    """Those of its queue ``demo``, and the archived ones."""
+    archive = policy_of(served.model).archive
+    for model in (served.model, *([apps.get_model(archive)] if archive else [])):
+        yield model._default_manager.using(served.using).filter(queue=QUEUE)
 
 
 def _remove(served: Served) -> Filled:
-    rows = served.model._default_manager.using(served.using).filter(queue=QUEUE)
-    count, _by_model = rows.delete()
-    if archive := policy_of(served.model).archive:
-        apps.get_model(archive)._default_manager.using(served.using).filter(queue=QUEUE).delete()
+    count, *_archived = [rows.delete()[0] for rows in _jobs(served)]
     forget_failures(table_of(served.model, served.using), QUEUE)
     Minute.objects.using(served.using).filter(job_table=served.job_table, queue=QUEUE).delete()
     Queue.objects.using(served.using).filter(job_table=served.job_table, name=QUEUE).delete()

@@ -4,6 +4,7 @@ from io import StringIO
 
 import pytest
 from django.core.management import CommandError, call_command
+from django.utils import timezone
 
 from django_dbqueue.demo_data import fill
 from django_dbqueue.mail.models import ArchivedEmail, Email
@@ -51,6 +52,36 @@ def test_nobody_may_claim_an_example_and_they_can_be_removed():
     assert Note.objects.get().text == "not an example"
     for model in (Email, ArchivedEmail, Minute, Queue, FailureCount, FailureKind):
         assert not model.objects.exists()
+
+
+def test_a_queue_demo_that_is_used_already_is_left_as_it_is():
+    Note.objects.create(text="not an example", queue="demo")
+    Queue.objects.pause(Email._meta.db_table, "demo", None, "ours")
+    made, removed = command("demo-data", *TABLES), command("demo-data", *TABLES, "--remove")
+    assert made == removed
+    for table in ("queueapp.note", "dbqueue_mail.email"):
+        assert f"{table}: left out: its queue demo was not made by demo-data" in made
+    assert Note.objects.get().status == Status.READY
+    assert Queue.objects.get().pause_reason == "ours"
+    assert not Minute.objects.exists()
+
+
+@pytest.mark.parametrize("left", ["archived", "counted"])
+def test_what_is_left_of_a_queue_demo_is_not_deleted_either(left):
+    if left == "archived":
+        ArchivedEmail.objects.create(pk=1, queue="demo", created_at=timezone.now())
+    else:
+        Minute.objects.create(job_table=Email._meta.db_table, queue="demo", minute=5)
+    for flags in ([], ["--remove"]):
+        assert "left out" in command("demo-data", "dbqueue_mail.Email", *flags)
+    assert ArchivedEmail.objects.count() + Minute.objects.count() == 1
+
+
+def test_examples_that_were_resumed_are_not_taken_for_examples_any_more():
+    fill(20, ["queueapp.Note"])
+    Queue.objects.resume(Note._meta.db_table, "demo")
+    assert "has been resumed since" in command("demo-data", "queueapp.Note", "--remove")
+    assert Note.objects.count() == 20
 
 
 def test_a_table_of_which_no_example_can_be_made_is_named_and_left_as_it_is():

@@ -239,7 +239,8 @@ def demo_data(options: dict[str, Any]) -> str:
     tables, using = options["tables"], options["database"]
     if options["remove"]:
         text = _("removed from %(what)s")
-        return "\n".join(text % {"what": one} for one in remove(tables, using))
+        removed = remove(tables, using)
+        return "\n".join(str(one) if one.why_not else text % {"what": one} for one in removed)
     return "\n".join(map(str, fill(options["jobs"], tables, using)))
 
 
