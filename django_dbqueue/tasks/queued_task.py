@@ -117,14 +117,26 @@ class QueuedTask(Task):  # type: ignore[misc]
         return results
 
     def _each(self, calls: Iterable[Sequence[Any] | Mapping[str, Any]]) -> list[Any]:
-        split = [((), call) if isinstance(call, Mapping) else (call, {}) for call in calls]
-        return [(self, args, kwargs) for args, kwargs in split]
+        return [
+            (self, (), call) if isinstance(call, Mapping) else (self, _as_list(call, number), {})
+            for number, call in enumerate(calls, start=1)
+        ]
 
     def call(self, *args: Any, **kwargs: Any) -> Any:
         return Task.call(self, *_with_our_context(self, args), **kwargs)
 
     async def acall(self, *args: Any, **kwargs: Any) -> Any:
         return await Task.acall(self, *_with_our_context(self, args), **kwargs)
+
+
+def _as_list(call: Any, number: int) -> Sequence[Any]:
+    """A text would be a list of its letters."""
+    if isinstance(call, Sequence) and not isinstance(call, str | bytes):
+        return call
+    kind = type(call).__name__
+    raise TypeError(
+        f"call {number} must be a list of arguments or a dict of keyword arguments, not {kind}"
+    )
 
 
 def _with_our_context(task: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -127,6 +127,13 @@ def test_of_many_all_or_none_are_enqueued():
     assert rows() == []
 
 
+@pytest.mark.parametrize("call", ["ab", b"ab", 5, None, {1, 2}])
+def test_a_call_of_many_that_is_no_list_of_arguments_is_refused(call):
+    with pytest.raises(TypeError, match=r"call 2 must be a list of arguments or a dict of keyword"):
+        calls.noop.enqueue_many([(1,), call])
+    assert not Task.objects.exists()
+
+
 def test_of_many_each_has_its_own_options():
     usual, later = calls.noop, calls.noop.using(run_after=timedelta(hours=1), max_attempts=7)
     urgent = calls.noop.using(priority=100, time_to_run=9)
