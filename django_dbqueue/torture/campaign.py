@@ -124,7 +124,13 @@ class Campaign:
         )
         effects = list(Effect.objects.values("mark"))
         (self.folder / "rows.json").write_text(json.dumps({"rows": dump, "effects": effects}))
-        return check(events, dump, effects, told), events
+        report = check(events, dump, effects, told)
+        if report.figures.jobs == 0:
+            self.troubles.append(
+                f"no job was enqueued, so nothing is proved: see {self.producers[0].log}, or give "
+                "more --minutes"
+            )
+        return report, events
 
 
 COLUMNS = ("mark", "queue", "status", "owner", "attempts", "crashes", "errors", "dedup_key")

@@ -92,6 +92,15 @@ def test_nothing_is_lost_or_run_without_a_cause(private_session):  # noqa: F811
     assert figure(run, "server restarts") >= bool(restart)
 
 
+@pytest.mark.usefixtures("_nobody_left")
+def test_a_torture_without_a_job_proves_nothing(tmp_path):
+    told = ["--workers=1", "--minutes=0.001", f"--keep={tmp_path / 'kept'}"]
+    run = torture(f"sqlite:///{tmp_path}/db.sqlite3", *told)
+    assert figure(run, "jobs") == 0
+    assert run.returncode == 1
+    assert "no job was enqueued, so nothing is proved: see " in run.stdout
+
+
 def test_a_server_is_killed_whose_children_come_and_go(monkeypatch, tmp_path):
     with subprocess.Popen(["sleep", "60"]) as parent, subprocess.Popen(["true"]) as ended:
         ended.wait()
