@@ -81,9 +81,15 @@ def renewal(
     return Renewal(replaced, moved, debounce, max_wait, says_expiry, says_no_key)
 
 
+def is_behind(table: Table) -> bool:
+    """Whether plain reads of the open transaction show what was as it began."""
+    return table.connection.in_atomic_block and not table.dialect.sees_commits
+
+
 def renew(table: Table, job: Any, change: Renewal) -> Any | None:
     """Change the job that waits with the key of the new one; its own key, None where none waits."""
-    sql = f"SELECT {table.pk} FROM {table.name} WHERE {TWIN}"
+    locking = table.connection.ops.for_update_sql() if is_behind(table) else ""
+    sql = f"SELECT {table.pk} FROM {table.name} WHERE {TWIN} {locking}"
     found = rows(table.connection, sql, [job.queue, job.dedup_key])
     if not found or not renew_with_key(table, job, change, found[0][0]):
         return None

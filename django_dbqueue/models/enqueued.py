@@ -6,7 +6,7 @@ from django.db import IntegrityError, models, transaction
 
 from ..lifecycle import enqueue, saving
 from ..lifecycle.table import Table
-from ..lifecycle.twins import Renewal, renew, renew_with_key
+from ..lifecycle.twins import Renewal, is_behind, renew, renew_with_key
 
 JobT = TypeVar("JobT", bound=models.Model)
 TRIES = 3
@@ -36,6 +36,8 @@ def enqueue_unique(table: Table, job: Any, jobs: Any, change: Renewal) -> Enqueu
     """Insert a new job unless one of the ``jobs`` of its queue has its key; then change that, as
     long as it waits."""
     enqueue.prepare(job)  # it may put it into a lane
+    # Past the snapshot: a twin in there may have ended, and another one may wait by now.
+    jobs = jobs.select_for_update() if is_behind(table) else jobs
     # In an order that says nothing: for that of the keys a database may walk along all rows.
     twins = jobs.filter(queue=job.queue, dedup_key=job.dedup_key).order_by("dedup_key")
     for _ in range(TRIES):

@@ -5,7 +5,7 @@ from functools import partial
 
 import pytest
 from django.core.exceptions import ValidationError
-from django.db import connection, transaction
+from django.db import DEFAULT_DB_ALIAS, connection, connections, transaction
 from django.db.models import Value
 from django.utils import timezone
 
@@ -254,6 +254,34 @@ def test_one_that_is_younger_than_the_snapshot_is_changed_too(options, outcome):
     assert (row.text, row.seconds) == (options.get("text", "first"), 3)
     assert (second.job.text, second.job.retry_at) == (row.text, row.retry_at)
     assert (row.retry_at is not None) == ("debounce" in options)
+
+
+@pytest.mark.skipif(connection.vendor != "mysql", reason="an error of the others, or never so")
+@pytest.mark.parametrize(
+    ("options", "outcome"),
+    [({"on_duplicate": "replace"}, "replaced"), ({"debounce": 50}, "debounced"), ({}, "kept")],
+    ids=["replace", "debounce", "keep"],
+)
+def test_one_that_has_taken_the_place_of_another_since_the_snapshot_is_meant(options, outcome):
+    ask(text="first")
+
+    def claim_and_ask():
+        claim_one()
+        return ask(text="second").job
+
+    def ask_late():
+        read_repeatably()
+        vars(connections[DEFAULT_DB_ALIAS])["isolation_level"] = "repeatable read"
+        with transaction.atomic():
+            assert Note.objects.count() == 1
+            return in_thread(claim_and_ask), ask(text="third", **options)
+
+    [(second, answer)] = start_all(ask_late)
+    assert (answer.job, answer.created, answer.outcome) == (second, False, outcome)
+    row = fresh(second)
+    assert row.text == ("third" if outcome == "replaced" else "second")
+    assert (row.retry_at is not None) == (outcome == "debounced")
+    assert (answer.job.text, answer.job.retry_at) == (row.text, row.retry_at)
 
 
 def test_concurrent_producers_leave_one_job_with_the_columns_of_one_of_them():
