@@ -78,6 +78,8 @@ def _delayed(error: Retry, delay: float) -> Retry:
     """The same error with a delay: a copy, since code may raise one error again and again."""
     copy = type(error).__new__(type(error), *error.args)
     vars(copy).update(vars(error), delay=delay)
+    copy.__cause__, copy.__context__ = error.__cause__, error.__context__
+    copy.__suppress_context__ = error.__suppress_context__
     return copy.with_traceback(error.__traceback__)
 
 
@@ -245,7 +247,7 @@ class Task(TaskRow):
         error = raised(run.error)
         if self.in_exactly_once_run and isinstance(error, Error):
             raise error  # it may run again at once
-        raise self._ended_by(task, error) from None
+        raise self._ended_by(task, error)
 
     def _judged(self, error: Exception) -> BaseException:
         task = self.found.task
@@ -271,4 +273,4 @@ class AsyncTask(TaskRow):
         error, this = raised(run.error), current_task()
         if isinstance(error, CancelledError) and this is not None and this.cancelling():
             raise error  # who has cancelled it knows why
-        raise self._ended_by(task, error) from None
+        raise self._ended_by(task, error)

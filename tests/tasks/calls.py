@@ -8,7 +8,7 @@ from functools import wraps
 from pathlib import Path
 from typing import Any
 
-from django_dbqueue.exceptions import Retry
+from django_dbqueue.exceptions import Bury, Retry
 from django_dbqueue.tasks import task
 from django_dbqueue.tasks.queued_task import QueuedTask
 from tests.queueapp.faults import record
@@ -182,6 +182,25 @@ LATER = Retry(reason="not yet")
 @task(max_attempts=3, backoff=[1000, 5000])
 def never_yet_by_one_error() -> None:
     raise LATER
+
+
+@task(max_attempts=2, backoff=0)
+def end_for_a_reason(kind: str) -> None:
+    _end_for_a_reason(kind)
+
+
+@task(max_attempts=2, backoff=0)
+async def async_end_for_a_reason(kind: str) -> None:
+    _end_for_a_reason(kind)
+
+
+def _end_for_a_reason(kind: str) -> None:
+    try:
+        raise LookupError("the inner one")
+    except LookupError as error:
+        if kind == "while":
+            raise Retry  # noqa: B904  # what was raised before is known all the same
+        raise {"bury": Bury(), "retry": Retry(), "later": Retry(0)}[kind] from error
 
 
 class Fickle:

@@ -273,6 +273,15 @@ def test_a_retry_without_a_delay_keeps_the_tasks_own_pauses(task):
     assert (row.state, [one["exception"] for one in row.errors]) == ("buried", ["Retry"] * 3)
 
 
+@pytest.mark.parametrize("kind", ["bury", "retry", "later", "while"])
+@pytest.mark.parametrize("task", [calls.end_for_a_reason, calls.async_end_for_a_reason])
+def test_what_a_retry_or_bury_was_raised_from_is_kept(task, kind):
+    task.enqueue(kind)
+    work_off()
+    [row] = rows() or AsyncTask.objects.all()
+    assert {"LookupError: the inner one" in one["traceback"] for one in row.errors} == {True}
+
+
 def test_a_backoff_that_is_broken_hides_no_error(caplog):
     calls.fail_oddly.enqueue()
     for pause in (1000, 60):
