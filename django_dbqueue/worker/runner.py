@@ -19,6 +19,7 @@ from ..guard import capture, error_of, exit_if_it_dies
 from ..lifecycle import holder
 from ..lifecycle.results import NONE, Results, results_of, settle
 from ..lifecycle.table import Table
+from ..models.exactly_once import Expired
 from .buffer import KILL_WITHIN, START_WITHIN, Buffer, Item, Outcome
 from .connections import (
     CHECK_SECONDS,
@@ -185,7 +186,7 @@ class Runner(Taker):
         if error is not None:
             error = explained(jobs, error)
         if end is not None:
-            end(error)
+            end(None if isinstance(error, Expired) else error)
         if special is not None and special.once is not None:
             special.once.hand_on(self.finisher, error, seconds)
             return

@@ -11,13 +11,19 @@ from django.db.models import QuerySet
 from django.db.transaction import TransactionManagementError
 from django.utils import timezone
 
+from django_dbqueue import events
 from django_dbqueue.dialects import ErrorKind
 from django_dbqueue.fields import DbNow
 from django_dbqueue.models import Receipt
 from django_dbqueue.models.exactly_once import ExactlyOnceRun, Expired
 from django_dbqueue.models.receipt import KEPT, receipt_of
 from django_dbqueue.states import Status
+from django_dbqueue.worker.buffer import Buffer, Item
 from django_dbqueue.worker.exactly_once import WorkerExactlyOnceRun
+from django_dbqueue.worker.finisher import Finisher
+from django_dbqueue.worker.runner import Runner
+from django_dbqueue.worker.session import Session
+from django_dbqueue.worker.shared_memory import SharedMemory
 from tests.kit.effects_elsewhere import apart, claim, effects, jobs_aside, once, state
 from tests.kit.jobs import claimed, fresh, table
 from tests.queueapp.models import Effect, Recited, Transfer
@@ -110,6 +116,17 @@ def test_an_expired_job_without_effects_is_not_run(jobs):
     job.has_expired = True
     with pytest.raises(Expired):
         WorkerExactlyOnceRun(apart(), job, lambda: pytest.fail("it ran")).run()
+
+
+def test_an_expired_job_is_no_error_to_those_who_follow_runs(jobs, monkeypatch):
+    jobs.create(expires_at=timezone.now() + timedelta(hours=1))
+    job, told = claim(jobs), list[Exception | None]()
+    job.has_expired = True
+    monkeypatch.setattr(events.running, "receivers", [lambda _table, _jobs: told.append])
+    shared, finisher = SharedMemory(1), Finisher(Session(set()), 1, lambda: None)
+    runner = Runner(0, Buffer(1), finisher, shared, 10, threading.Event(), lambda: None)
+    runner.life(Item(apart(), job.claim_owner, [job], 0.0, 0))
+    assert (told, jobs.get().state, effects()) == ([None], "expired", [])
 
 
 @pytest.mark.parametrize("has_effects", [True, False])
