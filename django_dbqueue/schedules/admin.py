@@ -163,13 +163,14 @@ class ScheduleAdmin(Base):
 
     @admin.display(description=gettext_lazy("last ticks"))
     def last_ticks(self, schedule: Any) -> SafeString | str:
-        ticks = list(schedule.ticks_so_far.order_by("-tick")[:TICKS_SHOWN])
+        rows = Tick.objects.using(schedule.alias()).filter(schedule=schedule.pk)
+        ticks = list(rows.order_by("-tick")[:TICKS_SHOWN])
         if not ticks:
             return _("none yet")
         looked = look_at(ticks, schedule.alias())
         request = schedule.asked_by
-        rows = ((time_tag(t.tick), self._job(request, t, looked.get(t.pk)), t.note) for t in ticks)
-        cells = format_html_join("", "<tr><td>{}</td><td>{}</td><td>{}</td></tr>", rows)
+        lines = ((time_tag(t.tick), self._job(request, t, looked.get(t.pk)), t.note) for t in ticks)
+        cells = format_html_join("", "<tr><td>{}</td><td>{}</td><td>{}</td></tr>", lines)
         words = pgettext("of a schedule", "tick"), _("job"), _("note")
         head = format_html("<tr><th>{}</th><th>{}</th><th>{}</th></tr>", *words)
         return format_html("<table>{}{}</table>", head, cells)

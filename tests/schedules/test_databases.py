@@ -9,8 +9,8 @@ from django.core.management import CommandError, call_command
 from django_dbqueue.schedules import schedule, synchronise
 from django_dbqueue.schedules.checks import check_declared
 from django_dbqueue.schedules.declared import DECLARED
-from django_dbqueue.schedules.firing import run_due
-from django_dbqueue.schedules.models import Schedule
+from django_dbqueue.schedules.firing import run_due, run_now
+from django_dbqueue.schedules.models import Schedule, Tick
 from django_dbqueue.testing import virtual_clock
 from tests.kit.clusters import alias_to, migrate
 from tests.kit.schedules import START, scheduled
@@ -210,6 +210,19 @@ def test_a_schedule_is_read_again_where_it_is(south, settings):
     if django.VERSION >= (5, 1):
         with pytest.raises(Schedule.DoesNotExist):
             schedule.refresh_from_db(from_queryset=Schedule.objects.using(south))
+
+
+class ReadsSchedulesFromTheSouth(ReadsFromTheSouth):
+    def db_for_read(self, model, **_hints):
+        return "south" if model in (Schedule, Tick) else None
+
+
+def test_the_admin_shows_the_ticks_of_where_a_schedule_is(south, settings, browser):
+    with virtual_clock(START):
+        run_now(schedule := scheduled("nightly"), "anna")
+        settings.DATABASE_ROUTERS = [ReadsSchedulesFromTheSouth()]
+        url = f"/admin/dbqueue_schedules/schedule/{schedule.pk}/change/"
+        assert "asked for by anna" in browser.get(url).content.decode()
 
 
 def test_the_admin_refuses_a_table_whose_jobs_are_elsewhere(routed, browser):
