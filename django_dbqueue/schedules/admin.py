@@ -181,12 +181,8 @@ class ScheduleAdmin(Base):
         name = f"{tick.target} {tick.job}"
         if found is None:
             return name
-        key = found.key or tick.job
-        url = (
-            row_url(self.admin_site, request, found.model, key, tick._state.db)
-            if found.model
-            else ""
-        )
+        key, alias = found.key or tick.job, found.alias or tick._state.db
+        url = row_url(self.admin_site, request, found.model, key, alias) if found.model else ""
         link = format_html('<a href="{}">{}</a>', url, name) if url else name
         return format_html("{}: {}", link, looked_word(found.words))
 

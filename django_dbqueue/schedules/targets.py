@@ -35,12 +35,14 @@ class State(Enum):
 
 @dataclass(frozen=True)
 class Looked:
-    """What became of a job, for people; the model of its row, if it has one, and its key there,
-    where that is not the one that ``enqueue`` gave."""
+    """What became of a job, for people; the model of its row, if it has one, its key there, where
+    that is not the one that ``enqueue`` gave, and its database, where the schedule is on another
+    one."""
 
     words: str
     model: type[models.Model] | None = None
     key: str = ""
+    alias: str = ""
 
 
 class Target:

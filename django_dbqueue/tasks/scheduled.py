@@ -57,7 +57,10 @@ class ScheduledTask(TaskTarget):
             return None
         found = _rows(target, keys, using)
         jobs = [job for rows in found for job in rows.only(*LOOKED_AT)]
-        return {str(job.result_id): Looked(job.state, type(job), str(job.pk)) for job in jobs}
+        return {
+            str(job.result_id): Looked(job.state, type(job), str(job.pk), job._state.db)
+            for job in jobs
+        }
 
 
 LOOKED_AT = "result_id", "status", "dequeued_time", "expires_at"

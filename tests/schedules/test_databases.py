@@ -11,10 +11,12 @@ from django_dbqueue.schedules.checks import check_declared
 from django_dbqueue.schedules.declared import DECLARED
 from django_dbqueue.schedules.firing import run_due, run_now
 from django_dbqueue.schedules.models import Schedule, Tick
+from django_dbqueue.tasks.models import Task
 from django_dbqueue.testing import virtual_clock
 from tests.kit.clusters import alias_to, migrate
 from tests.kit.schedules import START, scheduled
 from tests.queueapp.models import Note
+from tests.tasks import calls
 
 pytestmark = [pytest.mark.usefixtures("db_rows"), pytest.mark.any_database]
 
@@ -223,6 +225,19 @@ def test_the_admin_shows_the_ticks_of_where_a_schedule_is(south, settings, brows
         settings.DATABASE_ROUTERS = [ReadsSchedulesFromTheSouth()]
         url = f"/admin/dbqueue_schedules/schedule/{schedule.pk}/change/"
         assert "asked for by anna" in browser.get(url).content.decode()
+
+
+def test_the_admin_leads_to_a_task_on_the_database_of_its_backend(south, settings, browser):
+    backend = "django_dbqueue.tasks.backends.DatabaseBackend"
+    settings.TASKS = {"default": {"BACKEND": backend, "OPTIONS": {"database": south}}}
+    with virtual_clock(START):
+        schedule = scheduled(target=calls.noop.module_path, kind="task", arguments={"args": [1]})
+        run_now(schedule, "anna")
+        page = browser.get(f"/admin/dbqueue_schedules/schedule/{schedule.pk}/change/")
+    [job] = Task.objects.using(south)
+    url = f"/admin/dbqueue_tasks/task/{job.pk}/change/?database=south"
+    assert f'href="{url}"' in page.content.decode()
+    assert browser.get(url).status_code == 200
 
 
 def test_the_admin_refuses_a_table_whose_jobs_are_elsewhere(routed, browser):
