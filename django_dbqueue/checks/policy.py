@@ -110,7 +110,8 @@ def _written(model: type[models.Model]) -> set[str]:
 
 def _unique(archive: type[models.Model]) -> Iterator[str]:
     """What no two archived jobs may have in common, except what each job makes for itself."""
-    meta, together = archive._meta, list[tuple[str, Iterable[str]]]()
+    meta: Any = archive._meta
+    together = list[tuple[str, Iterable[str]]]()
     for field in meta.concrete_fields:
         if field.unique and not field.primary_key:
             together.append((field.name, [field.name]))
@@ -119,8 +120,9 @@ def _unique(archive: type[models.Model]) -> Iterator[str]:
     for constraint in meta.constraints:
         if isinstance(constraint, models.UniqueConstraint):
             together.append((constraint.name, constraint.fields))
+    known = meta._forward_fields_map  # a name that is none of them is Django's to tell
     for name, columns in together:
-        if not any(_is_its_own(meta.get_field(column)) for column in columns):
+        if not any(_is_its_own(known[column]) for column in columns if column in known):
             yield name
 
 

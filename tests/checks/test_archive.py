@@ -70,6 +70,13 @@ def test_a_unique_constraint_is_refused_in_the_archive_alone(meta):
     assert [message.id for message in found(plain(), archive_meta=meta())] == ["dbqueue.E022"]
 
 
+@pytest.mark.parametrize("kind", ["unique_together", "constraints"])
+def test_a_misspelt_column_is_for_django_to_name(kind):
+    wrong = {"unique_together": [("invoic", "part")], "constraints": together(fields=["invoic"])}
+    messages = found(plain(), archive_meta={kind: wrong[kind]})
+    assert [message.id for message in messages] == ["dbqueue.E022"]
+
+
 def test_a_unique_constraint_of_the_queue_table_alone_passes():
     extended = [*Job.Meta.constraints, *together(fields=["invoice"])]
     assert found(plain(), queue_meta={"constraints": extended}) == []
