@@ -29,7 +29,7 @@ LOOSE: dict[str, Any] = {"queue": NameField, "priority": models.BigIntegerField}
 FIXED = LIFECYCLE_COLUMNS | {"created_at", "expires_at", "time_to_run"}
 # What a subclass is meant to define, or may well extend.
 FREE = {
-    *("run", "save", "state", "last_error", "idempotency_key"),
+    *("run", "save", "refresh_from_db", "state", "last_error", "idempotency_key"),
     *("written_databases", "exactly_once"),
 }
 OURS = {

@@ -1,5 +1,7 @@
 """The columns that a queue table and its archive share."""
 
+from typing import Any
+
 from django.db import models
 from django.utils.translation import gettext_lazy
 
@@ -38,6 +40,15 @@ class JobColumns(models.Model):
 
     class Meta:
         abstract = True
+
+    def refresh_from_db(
+        self, using: str | None = None, fields: Any = None, *args: Any, **kwargs: Any
+    ) -> None:
+        """Where its row is, also if routers read from a replica, which may not have it yet. So are
+        columns read that a claim, or an INSERT, has left out."""
+        if {*map(type, (*args, *kwargs.values()))} <= {type(None)}:  # else a queryset says where
+            using = using or self._state.db
+        super().refresh_from_db(using, fields, *args, **kwargs)
 
     @property
     def state(self) -> str:

@@ -137,7 +137,7 @@ class Schedule(models.Model):
         self, using: str | None = None, fields: Any = None, *args: Any, **kwargs: Any
     ) -> None:
         read = None if fields is None else list(fields)
-        if not args and not kwargs:  # else a queryset says where
+        if {*map(type, (*args, *kwargs.values()))} <= {type(None)}:  # else a queryset says where
             using = using or self.alias()
         super().refresh_from_db(using, read, *args, **kwargs)
         self._note_row(read)

@@ -4,6 +4,7 @@ import json
 
 import django
 import pytest
+from asgiref.sync import async_to_sync
 from django.core.management import CommandError, call_command
 
 from django_dbqueue.schedules import schedule, synchronise
@@ -207,6 +208,7 @@ def test_a_schedule_is_read_again_where_it_is(south, settings):
     schedule = scheduled("nightly")
     settings.DATABASE_ROUTERS = [ReadsFromTheSouth()]
     schedule.refresh_from_db()
+    async_to_sync(schedule.arefresh_from_db)()
     later = Schedule.objects.only("name").get()
     assert (later.timing, later.alias(), schedule.alias()) == ("0 3 * * *", "default", "default")
     if django.VERSION >= (5, 1):
