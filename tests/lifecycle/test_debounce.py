@@ -16,7 +16,7 @@ from django_dbqueue.models import enqueued
 from django_dbqueue.states import Status
 from tests.kit.bounds import limits
 from tests.kit.jobs import claim_one, fresh, in_thread, overwrite, start_all, table
-from tests.lifecycle.test_keys import read_repeatably
+from tests.lifecycle.test_keys import read_what_was
 from tests.queueapp.models import Kept, Note, Shared
 
 pytestmark = pytest.mark.usefixtures("db_rows")
@@ -243,7 +243,7 @@ def test_one_that_is_claimed_right_after_it_was_replaced_is_answered(monkeypatch
 )
 def test_one_that_is_younger_than_the_snapshot_is_changed_too(options, outcome):
     def ask_late():
-        read_repeatably()
+        read_what_was()
         with transaction.atomic():
             assert not Note.objects.exists()
             return in_thread(partial(ask, text="first", seconds=3)), ask(**options)
@@ -270,7 +270,7 @@ def test_one_that_has_taken_the_place_of_another_since_the_snapshot_is_meant(opt
         return ask(text="second").job
 
     def ask_late():
-        read_repeatably()
+        read_what_was()
         vars(connections[DEFAULT_DB_ALIAS])["isolation_level"] = "repeatable read"
         with transaction.atomic():
             assert Note.objects.count() == 1

@@ -22,7 +22,7 @@ from tests.kit.bounds import limits
 from tests.kit.jobs import fresh, in_thread, overwrite, start_all, table
 from tests.kit.mail import archived, finished, in_archive, in_state, letter, queue_all, queued
 from tests.kit.query_plans import steps, update_statistics
-from tests.lifecycle.test_keys import read_repeatably
+from tests.lifecycle.test_keys import read_what_was
 
 pytestmark = [
     pytest.mark.usefixtures("db_rows", "queueing"),
@@ -139,7 +139,7 @@ def test_one_that_is_younger_than_the_snapshot_may_be_replaced_by_its_like():
     given = {"dedup_key": "one", "message": queued("carl").message, "recipients": ANNA}
 
     def replace_late():
-        read_repeatably()
+        read_what_was()
         with transaction.atomic():
             assert not Email.objects.filter(dedup_key="one").exists()
             first = in_thread(lambda: Email.objects.enqueue(**given).job)
