@@ -168,7 +168,8 @@ def _parse_left_out(name: str, using: str | None, served: tuple[Served, ...]) ->
         texts = [f"{table}{at}{alias}:{queue}" for table in sorted(tables)]
     else:
         texts = [name]
-    found = [one for text in texts for one in _parse(text, using)]
+    # What it leaves out on another database than that of ``--database`` is not served here anyway.
+    found = [one for text in texts for one in _parse(text, None if alias else using)]
     if not queue:
         raise UnknownTable(f"{place} names no queue: leave out TABLE:QUEUE")
     return found
@@ -193,6 +194,8 @@ def _parse(name: str, using: str | None) -> list[Served]:
     if alias and alias not in connections:
         aliases = ", ".join(connections)
         raise UnknownTable(f"{shown(alias)} is no database alias; known: {aliases}")
+    if alias and using and alias != using:
+        raise UnknownTable(f"{shown(name)} is not on the database of --database, {using}")
     tables = queue_tables()
     labels = {one._meta.label_lower: one._meta.label for one in tables}
     labels |= {one._meta.model_name or "": one._meta.label for one in tables}

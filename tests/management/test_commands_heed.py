@@ -15,6 +15,7 @@ from django_dbqueue.management.commands._log import log_to_stderr
 from django_dbqueue.management.commands.runworker import Command
 from django_dbqueue.models import Worker
 from django_dbqueue.states import Status
+from django_dbqueue.worker import served
 from django_dbqueue.worker.options import Options
 from django_dbqueue.worker.served import UnknownTable, all_served, parse_served
 from django_dbqueue.worker.standalone_reaper import StandaloneReaper
@@ -33,6 +34,14 @@ def test_a_named_table_is_served_on_the_database_that_is_named():
         "aside",
         "aside",
     ]
+
+
+def test_a_table_on_another_database_than_the_named_one_is_refused(monkeypatch):
+    monkeypatch.setattr(served, "connections", ["default", "aside"])
+    with pytest.raises(UnknownTable, match="is not on the database of --database, aside"):
+        parse_served(["queueapp.Note@default"], "aside")
+    [one] = parse_served(["Note@aside"], "aside", without=["Note@default:slow"])
+    assert (one.using, one.left_out) == ("aside", frozenset())
 
 
 @pytest.mark.parametrize("name", ["queueapp.Note", "Note", "queueapp.Note@default"])
