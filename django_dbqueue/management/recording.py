@@ -3,6 +3,7 @@
 from argparse import ArgumentParser
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 from django.apps import apps
@@ -12,6 +13,12 @@ from ..conf import conf
 from ..operate.recording import CHANGED, DELETED, record
 from .reporting import Report
 from .verbs import Refused
+
+# By which jobs are chosen; the last two are of ``prune``.
+FILTERS = (
+    *("state", "queue", "older_than", "newer_than", "until", "error", "failure", "limit", "id"),
+    *("include_claimed", "failed", "done"),
+)
 
 
 def add_user(parser: ArgumentParser) -> None:
@@ -51,18 +58,24 @@ def recorded(report: Report, user: Any) -> Iterator[None]:
                 said = f"{progress.verb.told}: {progress}; dbqueue {report.word}"
                 flag = DELETED if progress.verb.is_final else CHANGED
                 asked = filters(report.options, served.queue)
-                rows, number = progress.first, progress.taken
-                record(user, served.model, rows, said, number=number, filters=asked, flag=flag)
+                note = partial(record, user, served.model, progress.first, using=served.using)
+                note(said, number=progress.taken, filters=asked, flag=flag)
 
 
 def filters(options: dict[str, Any], queue: str | None) -> str:
     """What the command was given, in its own words."""
-    names = ("state", "queue", "older_than", "newer_than", "error", "failure", "limit", "id")
-    given = {name: options.get(name) for name in names}
+    given = {name: options.get(name) for name in FILTERS}
     given |= {"queue": [queue]} if queue else {}
-    words = [(name.replace("_", "-"), value) for name, value in given.items() if value]
-    return " ".join(f"--{name} {_text(value)}" for name, value in words)
+    words = [(name.replace("_", "-"), _text(value)) for name, value in given.items()]
+    return " ".join(f"--{name}{text}" for name, text in words if text is not None)
 
 
-def _text(value: Any) -> str:
-    return " ".join(map(str, value)) if isinstance(value, list) else str(value)
+def _text(value: Any) -> str | None:
+    """With a space before it; '' for a switch that is on, None for what was not given."""
+    if value is None or value is False or value == []:
+        return None
+    if value is True:
+        return ""
+    if isinstance(value, float):
+        return f" {value:.15g}"
+    return " " + (" ".join(map(str, value)) if isinstance(value, list) else str(value))

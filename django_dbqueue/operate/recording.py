@@ -26,15 +26,17 @@ def record(
     number: int | None = None,
     filters: str = "",
     flag: int = CHANGED,
+    using: str | None = None,
 ) -> Any:
     """``number`` is that of all rows, where ``rows`` are only the first of them; one row alone has
-    the entry in its own history. The entry; None where there was no row, or is no admin."""
+    the entry in its own history. ``using``: their database, where there may be none of them. The
+    entry; None where there was no row, or is no admin."""
     number = len(rows) if number is None else number
     if not number or not apps.is_installed("django.contrib.admin"):
         return None
     one = rows[0] if rows and number == 1 else None
     keys = "" if one or not rows else named(rows, number)
-    using = rows[0]._state.db if rows else None
+    using = rows[0]._state.db if rows else using
     text = f"{said}; rows: {number:,}{keys}"
     with override(None):  # the log is English in every language
         about = f"{number:,} {model._meta.verbose_name_plural}" if one is None else _words(one)

@@ -8,9 +8,13 @@ from django.contrib.auth.models import User
 from django.utils import timezone
 
 from django_dbqueue.mail.models import Email
+from django_dbqueue.management.recording import recorded
+from django_dbqueue.management.reporting import Report
 from django_dbqueue.monitor.activity import activity
 from django_dbqueue.operate import acting
+from django_dbqueue.operate.acting import DELETE, Progress
 from django_dbqueue.states import Status
+from django_dbqueue.worker.served import Served
 from tests.kit.admin_lists import fill
 from tests.kit.bounds import limits
 from tests.kit.command_line import as_json, dbqueue, fails, refused
@@ -156,6 +160,22 @@ def test_what_is_done_by_somebody_is_recorded_once_for_each_table(anna):
     [newest] = activity(1).found
     assert newest.said == "Move to other: 1 changed; dbqueue move; rows: 1"
     assert newest.filters == "--limit 1"
+    words = ("--include-claimed", "--until", "2100-01-01T00:00Z", "--newer-than", "1d")
+    dbqueue("clear", "queueapp.note", *words, "--yes", "--by", "anna")
+    [newest] = activity(1).found
+    until = "--until 2100-01-01 00:00:00+00:00"
+    assert newest.filters == f"--newer-than 86400 {until} --include-claimed"
+
+
+def test_what_is_deleted_of_an_archive_is_recorded_with_its_database(anna):
+    report = Report("prune", {"dry_run": False, "limit": None, "done": 60.0})
+    progress = Progress(DELETE, taken=2)
+    served = Served(Note, "north")
+    report.done.append(("queueapp.note, archived", served, progress))
+    with recorded(report, anna.pk):
+        pass
+    [newest] = activity(1).found
+    assert (newest.about, newest.database, newest.filters) == ("2 notes", "north", "--done 60")
 
 
 def test_pauses_and_old_jobs_that_are_deleted_are_recorded_too(anna, settings):
@@ -164,6 +184,7 @@ def test_pauses_and_old_jobs_that_are_deleted_are_recorded_too(anna, settings):
     dbqueue("pause", "queueapp.note:default", "--for", "10m", "--reason", "paper")
     dbqueue("resume", "queueapp.note:default")
     dbqueue("prune", "queueapp.note", "--failed", "0", "--yes")
+    assert activity(1).found[0].filters == "--failed 0"
     pruned, resumed, paused = (one.said for one in activity().found)
     assert pruned.startswith("Delete: 1 changed; dbqueue prune")
     assert resumed.startswith("Resumed: queueapp.note, queue default")
