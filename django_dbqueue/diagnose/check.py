@@ -28,7 +28,7 @@ from ..models import Worker
 from ..monitor.worker_list import with_ages
 from ..worker.served import Served, all_served
 from .after_failover import BEAT_TO_COME, beats_to_come, receipt_findings, told
-from .facts import OWNER_OF_A_WORKER
+from .facts import OWNER
 from .odd_rows import Broken, Row, misnamed, twins_among
 from .rules import ERRORS, ROW, IntegrityRule, archive_of, patience
 
@@ -247,13 +247,16 @@ class IntegrityCheck:
         return [Row(*one) for one in found]
 
     def _abandoned(self, claimed: list[Row]) -> Iterator[Broken]:
-        """Claims of workers that are gone. Those of no worker are judged by their time alone."""
+        """Claims of workers, and of servers of tubes, that are gone. Those of no worker are judged
+        by their time alone."""
         by_worker: dict[str, list[Row]] = defaultdict(list)
-        for row in claimed:
-            if match := OWNER_OF_A_WORKER.fullmatch(_text(row.owner)):
-                by_worker[match[1]].append(row)
+        states: dict[str, str] = {}
         unknown = _("is claimed by a worker that is not known")
-        uuids, states = sorted(by_worker), dict.fromkeys(by_worker, unknown)
+        for row in claimed:
+            if match := OWNER.fullmatch(_text(row.owner)):
+                by_worker[match[1]].append(row)
+                states[match[1]] = unknown if match[2] else ""
+        uuids = sorted(by_worker)
         for start in range(0, len(uuids), KEYS_MAX):
             workers = Worker.objects.using(self.table.connection.alias)
             for worker in with_ages(workers.filter(uuid__in=uuids[start : start + KEYS_MAX])):

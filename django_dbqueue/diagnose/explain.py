@@ -13,7 +13,7 @@ from ..models import Worker
 from ..monitor.worker_list import running_jobs, state_of, with_ages
 from ..states import Status
 from ..texts.wording import duration, state_word
-from .facts import OWNER_OF_A_WORKER, Facts, read
+from .facts import OWNER, Facts, read
 from .keys import key_of, of_key
 from .parked import parked, was_dropped, when
 from .reasons import (
@@ -178,11 +178,13 @@ def _until_ready(facts: Facts, wait: float) -> Iterator[str]:
 
 
 def _claimed(facts: Facts) -> Iterator[str]:
-    match = OWNER_OF_A_WORKER.fullmatch(facts.owner or "")
+    match = OWNER.fullmatch(facts.owner or "")
     since = facts.ago("dequeued_time")
     held = "" if since is None else duration(since)
-    if match:
-        yield from _by_worker(facts, match[1], held)
+    workers = Worker.objects.using(facts.table.connection.alias)
+    worker = with_ages(workers.filter(pk=match[1])).first() if match else None
+    if match and (match[2] or worker):
+        yield from _by_worker(facts, worker, held, runs=bool(match[2]))
     else:
         text = _("It is claimed by %(owner)s, which is no worker of ours.")
         if held:
@@ -200,9 +202,8 @@ def _claimed(facts: Facts) -> Iterator[str]:
     yield from of_app(facts)
 
 
-def _by_worker(facts: Facts, uuid: str, held: str) -> Iterator[str]:
-    rows = with_ages(Worker.objects.using(facts.table.connection.alias).filter(pk=uuid))
-    worker = rows.first()
+def _by_worker(facts: Facts, worker: Any, held: str, *, runs: bool) -> Iterator[str]:
+    """``worker`` is its row, or None; it ``runs`` what it has, unless it is a server of tubes."""
     values = {"worker": worker, "time": held}
     if worker is None or state_of(worker) == "stopped":
         text = _("It is claimed by a worker that is gone: a reaper takes it back.")
@@ -216,10 +217,12 @@ def _by_worker(facts: Facts, uuid: str, held: str) -> Iterator[str]:
     yield from of_silence(float(worker.beat_age or 0))
     if state_of(worker) == "silent":
         yield from of_reapers(facts)
-    runs = dict(running_jobs(worker))
+    if not runs:
+        return
+    running = dict(running_jobs(worker))
     name = f"{facts.table.label} {facts.key}"
-    if name in runs:
-        ran = {"time": duration(float(runs[name] or 0))}
+    if name in running:
+        ran = {"time": duration(float(running[name] or 0))}
         yield _("At its last beat it ran for %(time)s.") % ran
     else:
         yield _("At its last beat it did not run yet: it is fetched ahead, or has just begun.")

@@ -12,7 +12,9 @@ from ..lifecycle.versions import MIN_VERSION
 from ..models import ArchivedJob
 from ..states import CLAIMABLE
 
-OWNER_OF_A_WORKER = re.compile(r"([0-9a-f]{32})\.\d+-\d+")
+# The second part is a worker's alone: a server of tubes, which has a row of a worker, and a loop of
+# one's own, which has none, have the first.
+OWNER = re.compile(r"([0-9a-f]{32})\.\d+(-\d+)?")
 AGES = ("retry_at", "expires_at", "created_at", "dequeued_time", "finished_at")
 COLUMNS = (
     *("status", "queue", "priority", "owner", "attempts", "crashes", "losses"),

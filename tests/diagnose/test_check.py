@@ -266,7 +266,10 @@ def test_claims_of_workers_that_are_gone(settings):
     claimed()
     held_by(a_worker())
     held_by(a_worker(beat_at=DbNow(plus=-11)))
+    held_by(uuid.uuid4().hex, "1")  # a loop of one's own
+    held_by(a_worker(), "1")
     expected = {
+        held_by(a_worker(stopped_at=DbNow()), "1"): "has stopped",
         held_by(uuid.uuid4().hex): "is not known",
         held_by(a_worker(stopped_at=DbNow())): "has stopped",
         held_by(a_worker(beat_at=DbNow(plus=-51))): "has not beaten for long",

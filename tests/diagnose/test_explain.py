@@ -140,6 +140,20 @@ def test_a_claimed_job_says_by_whom_and_until_when():
     held.complete()
 
 
+def test_a_claim_of_a_server_of_tubes_is_that_of_a_worker():
+    job = Note.objects.create()
+    Note.objects.claim(owner=f"{UUID}.1")
+    assert f"by {UUID}.1, which is no worker of ours" in said(job)
+    worker = a_worker()
+    text = said(job)
+    assert "Worker web1 7" in text
+    assert "did not run" not in text
+    QuerySet(Worker).filter(pk=worker.pk).update(beat_at=DbNow(plus=-20))
+    assert "Nobody lives to do it" in said(job)
+    QuerySet(Worker).filter(pk=worker.pk).update(stopped_at=DbNow())
+    assert "by a worker that is gone" in said(job)
+
+
 def test_a_claim_of_ones_own_loop_is_told_apart():
     job = Note.objects.create()
     Note.objects.claim(owner="my loop")
