@@ -4,6 +4,7 @@ import json
 from argparse import ArgumentParser
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from itertools import islice
 from typing import Any
 
 from django.utils import timezone
@@ -34,44 +35,43 @@ def run(options: dict[str, Any]) -> str:
     tables = tables_of(options)
     refuse_patterns(tables, options["queue"])
     limit = options["limit"] or LISTED
-    rows: list[dict[str, Any]] = []
-    for row in failed(tables, choice_of(options)):
-        if len(rows) == limit:
-            more = True
-            break
-        rows.append(row)
-    else:
-        more = False
+    found = list(islice(failed(tables, choice_of(options)), limit + 1))
+    rows, more = found[:limit], len(found) > limit
     if options["json"]:
-        return json.dumps({"version": VERSION, "failed": rows, "more": more}, indent=2)
+        only = [row for _served, row in rows]
+        return json.dumps({"version": VERSION, "failed": only, "more": more}, indent=2)
     if not rows:
         return _("no failed jobs")
     head = [_("table"), "id", _("queue"), _("attempts"), _("failed at (UTC)"), _("error")]
-    text = aligned([head, *([*map(str, list(row.values())[:5]), shortened(row)] for row in rows)])
+    text = aligned([head, *(line(name_of(served, tables), row) for served, row in rows)])
     return "\n".join([text, *([_("There are more: --limit shows them.")] if more else [])])
 
 
-def failed(tables: tuple[Served, ...], choice: Choice) -> Iterator[dict[str, Any]]:
+def failed(tables: tuple[Served, ...], choice: Choice) -> Iterator[tuple[Served, dict[str, Any]]]:
     """Table by table, the newest jobs first."""
     for served in tables:
         for keyset in choice.keysets(served, {Status.BURIED}):
             names = {*COLUMNS, *keyset.order.names}
             rows = keyset.queryset.select_related(None).only(*names)
             for chunk in chunks(keyset.of(rows), CHUNK_ROWS):
-                yield from (
-                    told(name_of(served, tables), job) for job in chunk if choice.matches(job)
-                )
+                yield from ((served, told(served, job)) for job in chunk if choice.matches(job))
 
 
-def told(table: str, job: Any) -> dict[str, Any]:
+def told(served: Served, job: Any) -> dict[str, Any]:
     return {
-        "table": table,
+        "table": served.label,
+        "database": served.using,
         "id": job.pk if isinstance(job.pk, int) else str(job.pk),
         "queue": job.queue,
         "attempts": job.attempts,
         "failed_at": in_utc(job.finished_at),
         "error": job.last_error,
     }
+
+
+def line(table: str, row: dict[str, Any]) -> list[str]:
+    names = ("id", "queue", "attempts", "failed_at")
+    return [table, *(str(row[name]) for name in names), shortened(row)]
 
 
 def in_utc(instant: datetime | None) -> str:

@@ -98,10 +98,14 @@ def test_failed_jobs_are_listed_with_their_errors_the_newest_first():
     first, second = buried(text="1"), buried(text="2", queue="slow")
     overwrite(second, errors=[{"exception": "OSError", "message": "disk \x1b[2J full\nat noon"}])
     Note.objects.create()
+    found = as_json("failed", "queueapp.Note:default", "queueapp.Note:slow")
+    assert sorted(one["id"] for one in found["failed"]) == [first.pk, second.pk]
     found = as_json("failed", "queueapp.Note")
     assert [one["id"] for one in found["failed"]] == [second.pk, first.pk]
+    assert found["failed"][0] == as_json("failed", "queueapp.Note:slow")["failed"][0]
     assert found["failed"][0] == {
         "table": "queueapp.note",
+        "database": "default",
         "id": second.pk,
         "queue": "slow",
         "attempts": 1,
