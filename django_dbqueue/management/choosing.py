@@ -58,8 +58,12 @@ def add_errors(parser: ArgumentParser) -> None:
 
 
 def tables_of(options: dict[str, Any]) -> tuple[Served, ...]:
-    """Each of them once: a queue of a table that is named as a whole is in it already."""
-    tables = parse_served(options["tables"], options["database"])
+    """Each of them once."""
+    return without_twins(parse_served(options["tables"], options["database"]))
+
+
+def without_twins(tables: Collection[Served]) -> tuple[Served, ...]:
+    """A queue of a table that is named as a whole is in it already."""
     whole = {one.place for one in tables if not one.queue}
     return tuple(dict.fromkeys(one for one in tables if not one.queue or one.place not in whole))
 

@@ -1,6 +1,8 @@
 """What ``status`` and ``top`` look at, again and again."""
 
+from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import replace
 
 from django.db import connections
 
@@ -8,12 +10,13 @@ from ..monitor.failures import Failures
 from ..monitor.glance import failures_of
 from ..monitor.overview import Overview, overview
 from ..worker.served import Served
+from .choosing import without_twins
 
 
 def look_at(tables: Sequence[Served]) -> tuple[Overview, Failures]:
     """The queues that are meant, and no others of their tables; what failed in them."""
     close_broken()
-    found = overview(list({one.place: one for one in tables}.values()))
+    found = overview(_by_place(tables))
     found.queues = [
         queue
         for queue in found.queues
@@ -24,7 +27,18 @@ def look_at(tables: Sequence[Served]) -> tuple[Overview, Failures]:
     # Of those that are not shown nobody knows which are meant, but where all of them are.
     whole = {one.place for one in tables if one.wanted == () and not one.left_out}
     found.others = [one for one in found.others if (one.database, one.table) in whole]
-    return found, failures_of(tables, found)
+    return found, failures_of(without_twins(tables), found)
+
+
+def _by_place(tables: Sequence[Served]) -> list[Served]:
+    """Each table once, with all of its queues that are named: of very many these are shown."""
+    named: dict[tuple[str, str], list[Served]] = defaultdict(list)
+    for one in tables:
+        named[one.place].append(one)
+    return [
+        replace(some[0], queue=None, among=tuple(name for one in some for name in one.wanted))
+        for some in named.values()
+    ]
 
 
 def close_broken() -> None:

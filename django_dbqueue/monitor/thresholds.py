@@ -66,14 +66,16 @@ class Watched:
 
 
 def watch(tables: Sequence[Served], limits: Thresholds) -> Watched:
-    """The queues that are in use, of these tables or queues."""
-    found = Watched()
+    """The queues that are in use, of these tables or queues, each once."""
+    found, known = Watched(), set[tuple[str, str, str]]()
     for served in tables:
         seen = overview([served])
         if seen.problems:
             found.problems |= seen.problems
             continue
-        queues = [one for one in seen.queues if served.means(one.queue)]
+        wanted = [one for one in seen.queues if served.means(one.queue)]
+        queues = [one for one in wanted if (*served.place, one.queue) not in known]
+        known |= {(*served.place, one.queue) for one in queues}
         try:
             found.queues += _watched(served, queues, limits)
         except Error as error:

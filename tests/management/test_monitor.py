@@ -124,6 +124,13 @@ def test_only_what_is_named_is_watched():
     assert sorted(names) == ["queueapp.kept:default", "queueapp.note:a", "queueapp.note:b"]
 
 
+def test_what_is_named_twice_is_told_once():
+    Note.objects.create()
+    names = "queueapp.note:default", "queueapp.note", "queueapp.note:default"
+    report = json.loads(fails(1, "monitor", *names, "--max=1", "--json")[0])
+    assert [one["queue"] for one in report["queues"]] == ["default"]
+
+
 def test_people_see_which_queue_and_why():
     for job in (Note.objects.create(), Note.objects.create()):
         edit(job, "queue = 'slow\u202e'")

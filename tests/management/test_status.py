@@ -101,6 +101,7 @@ def test_failed_jobs_are_worth_a_look_and_end_it_with_0():
     )
     assert advice.startswith("    Read the errors")
     assert as_json("status")["level"] == "look"
+    assert dbqueue("status", "queueapp.note", "queueapp.note:default").startswith(first)
 
 
 def test_a_planned_pause_is_told_and_needs_nobody():

@@ -12,6 +12,7 @@ from django_dbqueue.admin.overview import summary
 from django_dbqueue.fields import DbNow
 from django_dbqueue.lifecycle.backlog import head_ages
 from django_dbqueue.lifecycle.table import table_of
+from django_dbqueue.management.looking import look_at
 from django_dbqueue.metrics import numbers
 from django_dbqueue.models import Queue
 from django_dbqueue.models.queue import ALL
@@ -21,7 +22,7 @@ from django_dbqueue.monitor.document import document
 from django_dbqueue.monitor.glance import glance
 from django_dbqueue.monitor.verdict import Level
 from django_dbqueue.states import Status
-from django_dbqueue.worker.served import Served
+from django_dbqueue.worker.served import Served, parse_served
 from tests.kit.bounds import limits
 from tests.kit.command_line import status
 from tests.kit.counting import count_all
@@ -130,6 +131,13 @@ def test_a_queue_that_is_asked_for_is_shown_however_many_there_are(late):
     assert "asked" in {one.queue for one in asked.queues}
     a_worker(serves=[f"{NOTE}:served"])
     assert "served" in shown()
+
+
+def test_all_queues_that_are_named_are_shown_however_many_there_are(late):
+    named = [f"{NOTE}:one", f"{NOTE}:two"]
+    for words in (named, [NOTE, *named]):
+        found, _ = look_at(parse_served(words))
+        assert {"one", "two"} <= {one.queue for one in found.queues}
 
 
 def test_a_pause_of_the_whole_table_is_one_of_all_its_queues(late):
