@@ -25,7 +25,10 @@ def reserve_job(turn: Turn, given: Given) -> None:
     taken = by_key.claim(turn.table, keys, owner, sources, ALLOWANCE, RESERVED)
     jobs = rows.taken(turn.table, taken.keys) if taken.keys else []
     for job in jobs:
-        turn.reserved(wanted.pop(job.id), owner, job)
+        if job.has_expired:
+            turn.expire(owner, job)
+        else:
+            turn.reserved(wanted.pop(job.id), owner, job)
     others = [(client, command) for client, command in given if command.id in wanted]
     turn.answer_each(others, Done([], taken.locked), replies.NOT_FOUND)
 

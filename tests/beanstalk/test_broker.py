@@ -5,6 +5,7 @@ import time
 
 import pytest
 from django.db import transaction
+from django.db.models import QuerySet
 
 from django_dbqueue.beanstalk import commands, replies, rows, state
 from django_dbqueue.beanstalk.handlers import tube
@@ -13,6 +14,7 @@ from django_dbqueue.beanstalk.listening import TCPAddress
 from django_dbqueue.beanstalk.models import TubeJob
 from django_dbqueue.beanstalk.server import Limits, Server
 from django_dbqueue.beanstalk.state import Client
+from django_dbqueue.fields import DbNow
 from django_dbqueue.states import Status
 from django_dbqueue.testing import InlineWorker
 from tests.kit.beanstalk_desk import Desk
@@ -205,6 +207,20 @@ def test_a_client_gets_what_django_enqueues_once_it_is_committed(desk):
     answer = desk.ask(client, commands.ReserveWithTimeout(0))
     assert answer == b"RESERVED %d 11\r\nfrom Django\r\n" % made.job.pk
     assert desk.reserve(client) is None
+
+
+def test_nobody_gets_what_has_expired(desk):
+    late, later, good = (TubeJob.objects.enqueue(body=b"x").job for _ in range(3))
+    some = QuerySet(TubeJob).filter(pk__in=[late.pk, later.pk])
+    some.update(expires_at=DbNow(plus=-50))
+    reader = desk.client()
+    assert desk.ask(reader, commands.ReserveJob(late.pk)) == replies.NOT_FOUND
+    assert desk.ask(reader, commands.ReserveJob(late.pk)) == replies.NOT_FOUND
+    assert desk.ask(reader, commands.Peek(late.pk)) == replies.NOT_FOUND
+    assert desk.ask(reader, commands.Reserve()) is None
+    desk.turn()
+    assert desk.answers[reader][-1] == b"RESERVED %d 1\r\nx\r\n" % good.pk
+    assert states() == {late.pk: Status.DONE, later.pk: Status.DONE, good.pk: Status.CLAIMED}
 
 
 def test_a_worker_works_off_what_a_client_has_put(desk):
