@@ -178,8 +178,7 @@ def of_version(facts: Facts) -> Iterator[str]:
 def of_reapers(facts: Facts) -> Iterator[str]:
     """Where nobody lives who takes a job back."""
     workers = [one for one in list_workers(facts.table.connection.alias) if one.lives]
-    # A reaper of its own serves nothing.
-    if not any(not one.serves or one.knows(facts.table.label) for one in workers):
+    if not any(one.reaps(facts.table.label) for one in workers):
         yield _("Nobody lives to do it: start a worker, or manage.py runreaper.")
 
 

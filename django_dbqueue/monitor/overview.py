@@ -194,11 +194,7 @@ def _add_table(served: Served, asked: _OfDatabase, found: Overview) -> None:
     try:
         table = table_of(served.model, served.using)
         queues, others = _counted_queues(table, noted | named, {*served.exact} | named, hours)
-        # Whoever lives ends claims whose time is over: workers and reapers of whichever table, but
-        # a server of tubes, which runs nothing itself, of what it serves alone.
-        are_ended = any(
-            one.pool.slots or not one.serves or one.knows(served.label) for one in workers
-        )
+        are_ended = any(one.reaps(served.label) for one in workers)
         are_claimed = not are_ended and any(one.count(Status.CLAIMED).number for one in queues)
         abandoned = abandoned_by_queue(table, DUE_MAX) if are_claimed else {}
         if told := UNDER_WAY.get(served.label):

@@ -88,6 +88,11 @@ class ListedWorker:
                 return True
         return False
 
+    def reaps(self, job_table: str) -> bool:
+        """Whether it takes back jobs of a table while it lives: workers and reapers do of whichever
+        table, but a server of tubes, which runs nothing itself, of what it serves alone."""
+        return bool(self.pool.slots) or not self.serves or self.knows(job_table)
+
     def knows(self, job_table: str) -> bool:
         """Whether it serves any queue of a table."""
         return any(name.partition(":")[0] == job_table for name in self.serves)

@@ -285,6 +285,10 @@ def test_a_claim_that_nobody_takes_back_says_so():
     nobody = "Nobody lives to do it"
     assert nobody in said(job)
     Worker.objects.create(uuid="cd" * 16, host="web2", pid=8, serves=["queueapp.kept"])
+    assert nobody in said(job)  # it runs nothing itself, as a server of tubes
+    Worker.objects.update(pool={"slots": 1})
+    assert nobody not in said(job)
+    Worker.objects.update(pool={})
     assert nobody in said(job)
     # A reaper of its own serves nothing.
     Worker.objects.update(serves=[])
