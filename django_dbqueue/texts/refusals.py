@@ -11,6 +11,7 @@ SENTENCES = (
     gettext_noop("%(name)s is on several databases: name one of %(places)s"),
     gettext_noop("%(name)s names no queue: leave out TABLE:QUEUE"),
     gettext_noop("%(name)s is not among the queues %(queues)s"),
+    gettext_noop("%(name)s is not on the database of --database, %(using)s"),
     gettext_noop("%(name)s is no database alias; known: %(known)s"),
     gettext_noop("%(name)s names several queue tables; installed are: %(known)s"),
     gettext_noop("%(name)s is no queue table (did you mean %(near)s?); installed are: %(known)s"),
