@@ -13,7 +13,7 @@ from ..guard import guarded
 from ..lifecycle.table import table_of
 from ..worker.children import resident
 from ..worker.heartbeat import Heartbeat
-from ..worker.options import BeatTiming
+from ..worker.options import REQUESTED, RESTART_REQUESTED, BeatTiming, StopReason
 from ..worker.reaper import Reaper
 from ..worker.session import STATEMENT_WATCHDOG, ReconnectBackoff
 from .models import TubeJob
@@ -27,7 +27,11 @@ class Keeper:
     """A thread that beats, and gives back what dead servers and workers held."""
 
     def __init__(
-        self, uuid: str, using: str, timing: BeatTiming, on_stop_request: Callable[[], object]
+        self,
+        uuid: str,
+        using: str,
+        timing: BeatTiming,
+        on_stop_request: Callable[[StopReason], object],
     ) -> None:
         interval, timeout = timing["beat_interval"], timing["worker_timeout"]
         self.timing = timing
@@ -68,7 +72,7 @@ class Keeper:
             memory = resident(self.heartbeat.pid)
             beat = self.heartbeat.beat({"running": {}, "memory": memory, "trouble": ""})
             if beat is not None and beat.stop_requested:
-                self.on_stop_request()
+                self.on_stop_request(RESTART_REQUESTED if beat.restart_requested else REQUESTED)
         try:
             self.heartbeat.session.prepare()
             _, pause = self._reaper.turn(judge=self.heartbeat.may_judge)

@@ -12,6 +12,7 @@ from django.db import connection
 
 from django_dbqueue.beanstalk.models import TubeJob
 from django_dbqueue.models import Worker
+from django_dbqueue.monitor.worker_list import request_restart, request_stop
 from django_dbqueue.states import Status
 from tests.kit.beanstalk_server import port_of, serving, talking
 from tests.kit.processes import QUICK, running
@@ -174,6 +175,21 @@ def test_told_to_stop_it_gives_back_what_clients_hold(served):
         assert waiting.hear() == []
     assert TubeJob.objects.get().status == Status.READY
     assert Worker.objects.get().stop_reason == "SIGTERM"
+
+
+@pytest.mark.parametrize(
+    ("ask", "code", "reason"),
+    [
+        (request_stop, 0, "requested in its row"),
+        (request_restart, 12, "restart requested in its row"),
+    ],
+)
+def test_it_ends_as_it_is_asked_to_in_its_row(served, ask, code, reason):
+    process, _ = served
+    wait_until(Worker.objects.exists)
+    ask(Worker.objects.get().uuid)
+    assert process.end() == code
+    assert Worker.objects.get().stop_reason == reason
 
 
 def test_more_connections_than_it_takes_are_refused(database_url):

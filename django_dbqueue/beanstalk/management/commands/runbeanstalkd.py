@@ -2,8 +2,10 @@
 
 import asyncio
 import signal
+import sys
 from argparse import ArgumentParser
 from collections.abc import Coroutine
+from functools import partial
 from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured
@@ -15,7 +17,7 @@ from ....dialects.sizes import largest_value
 from ....management.commands._log import log_to_stderr
 from ....management.commands.runworker import stop_without_migrations
 from ....texts.wording import number, said
-from ....worker.options import REQUESTED, beat_timing
+from ....worker.options import StopReason, beat_timing
 from ....worker.session import forget_pools
 from ....worker.startup import say
 from ...access import Access
@@ -55,14 +57,16 @@ class Command(BaseCommand):
             raise CommandError(str(error)) from error
         limits = Limits(options["max_connections"], options["max_per_address"])
         try:
-            is_well = asyncio.run(
+            why = asyncio.run(
                 serve(using, address, access, options["max_job_size"], limits, timing)
             )
         except OSError as error:
             text = _("cannot listen on %(address)s: %(why)s")
             raise CommandError(text % {"address": address, "why": error.strerror}) from error
-        if not is_well:
+        if why is None:
             raise CommandError(_("stopped by an error of its own, which is told above"))
+        if why.code:
+            sys.exit(why.code)
 
 
 async def serve(
@@ -72,25 +76,25 @@ async def serve(
     job_size_max: int,
     limits: Limits,
     timing: Any,
-) -> bool:
+) -> StopReason | None:
     """Until TERM, INT or a request in its row; USR1 = no job comes in from here on; HUP = read
     certificates and secret again.
 
-    False = the broker has ended by itself: a server that answers nobody is worse than none.
+    None = the broker has ended by itself: a server that answers nobody is worse than none.
     """
     loop, stop = asyncio.get_running_loop(), asyncio.Event()
     server = Server(using, job_size_max, limits)
-    keeper = Keeper(server.broker.uuid, using, timing, lambda: loop.call_soon_threadsafe(stop.set))
-    await server.start(address, access)
-    keeper.start()
-    signals: list[str] = []
+    reasons: list[StopReason] = []
 
-    def end_by(number: signal.Signals) -> None:
-        signals.append(number.name)
+    def end_by(reason: StopReason) -> None:
+        reasons.append(reason)
         stop.set()
 
+    keeper = Keeper(server.broker.uuid, using, timing, partial(loop.call_soon_threadsafe, end_by))
+    await server.start(address, access)
+    keeper.start()
     for one in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(one, end_by, one)
+        loop.add_signal_handler(one, end_by, StopReason(one.name))
     loop.add_signal_handler(signal.SIGUSR1, server.drain)
     if access is not None:
         loop.add_signal_handler(signal.SIGHUP, access.credentials.reload)
@@ -102,14 +106,13 @@ async def serve(
             await asyncio.wait_for(stop.wait(), WATCH_SECONDS)
         except TimeoutError:
             continue
-    is_well = not server.is_over.is_set()
+    why = None if server.is_over.is_set() else reasons[0]
     address.leave()
     if access is not None:
         access.close()
     await watched(server.stop(), silence)
-    reason = signals[0] if signals else REQUESTED.reason
-    await watched(asyncio.to_thread(keeper.stop, reason if is_well else "error"), silence)
-    return is_well
+    await watched(asyncio.to_thread(keeper.stop, why.reason if why else "error"), silence)
+    return why
 
 
 async def watched(work: Coroutine[Any, Any, None], silence: float) -> None:
