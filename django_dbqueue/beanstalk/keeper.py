@@ -32,11 +32,14 @@ class Keeper:
         using: str,
         timing: BeatTiming,
         on_stop_request: Callable[[StopReason], object],
+        on_drain_request: Callable[[bool], object],
     ) -> None:
+        """``on_drain_request`` is called at each beat: whether people have asked for it."""
         interval, timeout = timing["beat_interval"], timing["worker_timeout"]
         self.timing = timing
         self.heartbeat = Heartbeat(uuid, using, [TubeJob._meta.label_lower], interval, timeout)
         self.on_stop_request = on_stop_request
+        self.on_drain_request = on_drain_request
         self._backoff = ReconnectBackoff("reaping")
         self._stop = threading.Event()
         self._beat_at = 0.0
@@ -71,6 +74,8 @@ class Keeper:
             self._beat_at = now + self.timing["beat_interval"]
             memory = resident(self.heartbeat.pid)
             beat = self.heartbeat.beat({"running": {}, "memory": memory, "trouble": ""})
+            if beat is not None:
+                self.on_drain_request(beat.drain_requested)
             if beat is not None and beat.stop_requested:
                 self.on_stop_request(RESTART_REQUESTED if beat.restart_requested else REQUESTED)
         try:

@@ -89,6 +89,10 @@ class Server:
         """From here on no job comes in."""
         self.broker.state.is_draining = True
 
+    def give_nothing(self, is_asked: bool) -> None:
+        """Whether reserves wait, as if all tubes were paused. From any thread."""
+        self.broker.state.gives_nothing = is_asked
+
     def refusal(self, address: str) -> str:
         """Why a new connection is not taken, or ''."""
         if len(self.connections) >= self.limits.connections:

@@ -78,7 +78,7 @@ class Pause:
 
 class State:
     """All of it, in the broker's hands; the loop counts commands, and says who is a producer and
-    that no job comes in any more."""
+    that no job comes in any more; the keeper says whether jobs are given out."""
 
     def __init__(self, job_size_max: int = JOB_SIZE) -> None:
         self.job_size_max = job_size_max
@@ -96,7 +96,8 @@ class State:
         self.commands: Counter[type[Any]] = Counter()
         self.connections = self.timeouts = self.total_jobs = 0
         self.due_at = float("inf")  # when the first delayed job becomes ready, as far as we know
-        self.is_draining = False
+        self.is_draining = False  # as clients know it: no job comes in
+        self.gives_nothing = False  # as workers that are asked to drain
 
     def welcome(self, client: Client) -> None:
         self.clients.add(client)
@@ -246,7 +247,7 @@ class State:
 
     def paused(self) -> set[str]:
         names = {name for name, pause in self.pauses.items() if pause.left > 0}
-        return AnyQueue(names) if ALL in names else names
+        return AnyQueue(names) if self.gives_nothing or ALL in names else names
 
     def unpaused_at(self) -> float:
         """When the first pause ends."""

@@ -12,7 +12,12 @@ from django.db import connection
 
 from django_dbqueue.beanstalk.models import TubeJob
 from django_dbqueue.models import Worker
-from django_dbqueue.monitor.worker_list import request_restart, request_stop
+from django_dbqueue.monitor.worker_list import (
+    request_drain,
+    request_restart,
+    request_resume,
+    request_stop,
+)
 from django_dbqueue.states import Status
 from tests.kit.beanstalk_server import port_of, serving, talking
 from tests.kit.processes import QUICK, running
@@ -190,6 +195,25 @@ def test_it_ends_as_it_is_asked_to_in_its_row(served, ask, code, reason):
     ask(Worker.objects.get().uuid)
     assert process.end() == code
     assert Worker.objects.get().stop_reason == reason
+
+
+def test_asked_to_drain_it_gives_out_nothing_until_it_is_resumed(served):
+    _, port = served
+    wait_until(Worker.objects.exists)
+    [uuid] = Worker.objects.values_list("uuid", flat=True)
+    request_drain(uuid)
+
+    def gives():
+        """Whether it does: there is a job."""
+        with talking(port, "t") as talker:
+            talker.put()
+            return talker.ask("reserve-with-timeout 0")[0] == "RESERVED"
+
+    wait_until(lambda: not gives())
+    with talking(port, "t") as talker:
+        talker.say("reserve")
+        request_resume(uuid)
+        assert talker.hear()[0] == "RESERVED"
 
 
 def test_more_connections_than_it_takes_are_refused(database_url):

@@ -5,7 +5,6 @@ import signal
 import sys
 from argparse import ArgumentParser
 from collections.abc import Coroutine
-from functools import partial
 from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured
@@ -90,7 +89,10 @@ async def serve(
         reasons.append(reason)
         stop.set()
 
-    keeper = Keeper(server.broker.uuid, using, timing, partial(loop.call_soon_threadsafe, end_by))
+    def end_soon_by(reason: StopReason) -> None:
+        loop.call_soon_threadsafe(end_by, reason)
+
+    keeper = Keeper(server.broker.uuid, using, timing, end_soon_by, server.give_nothing)
     await server.start(address, access)
     keeper.start()
     for one in (signal.SIGTERM, signal.SIGINT):
