@@ -108,7 +108,7 @@ def run(act: Act, options: dict[str, Any]) -> str:
     if act.asks and not options["dry_run"]:
         if not options["yes"]:
             asked_at = {one.using: beginning_of(one.using) for one in tables}
-        confirm(options, act.verb.says, counted(tables, choice, states))
+        confirm(options, act.verb.says, counted(tables, choice, states, options["limit"]))
     report = Report(act.word, options)
     with report.told_at_the_end(), recorded(report, user):
         do(act.verb, tables, choice, states, report, asked_at)
@@ -145,11 +145,21 @@ def do(
             progress.do(keyset)
 
 
-def counted(tables: Sequence[Served], choice: Choice, states: Collection[Status]) -> Iterator[str]:
-    """How many jobs are meant, at most 1,000 of a state; whatever their errors are."""
+def counted(
+    tables: Sequence[Served],
+    choice: Choice,
+    states: Collection[Status],
+    limit: int | None = None,
+) -> Iterator[str]:
+    """How many jobs are meant, at most 1,000 of a state; whatever their errors are, of which none
+    knows how many the limit lets through."""
+    left = None if choice.error else limit
     for served in tables:
         counts = [keyset.count() for keyset in choice.keysets(served, states)]
         number, more = sum(one.number for one in counts), any(one.is_at_least for one in counts)
+        if left is not None:
+            number, more = min(number, left), more and number < left
+            left -= number
         if number or more:
             text = ngettext("%(table)s: %(number)s jobs", "%(table)s: %(number)s jobs", number)
             if choice.error:

@@ -4,6 +4,7 @@ import os
 import sys
 from collections import Counter
 from contextlib import contextmanager
+from io import StringIO
 from typing import Any
 
 import pytest
@@ -498,6 +499,18 @@ def test_what_comes_while_somebody_thinks_it_over_is_left_as_it_is(monkeypatch, 
     assert as_json("cancel", "queueapp.note")["changed"] == 6
     assert "queueapp.note: 6 jobs" in capsys.readouterr().err
     assert set(QuerySet(Note).values_list("pk", flat=True)) == {job.pk for job in terminal.later}
+
+
+def test_who_is_asked_is_told_of_no_more_jobs_than_the_limit_lets_through(monkeypatch, capsys):
+    class Terminal(StringIO):
+        def isatty(self):
+            return True
+
+    one_of_each()
+    for words, told in ((["--limit", "2"], "queueapp.note: 2 jobs"), ([], "queueapp.note: 5 jobs")):
+        monkeypatch.setattr(sys, "stdin", Terminal("n\n"))
+        assert refused("cancel", "--all", *words) == "nothing was changed"
+        assert told in capsys.readouterr().err
 
 
 def test_who_has_closed_its_input_is_told_to_say_yes(monkeypatch):
