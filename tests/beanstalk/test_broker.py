@@ -14,7 +14,10 @@ from django_dbqueue.beanstalk.listening import TCPAddress
 from django_dbqueue.beanstalk.models import TubeJob
 from django_dbqueue.beanstalk.server import Limits, Server
 from django_dbqueue.beanstalk.state import Client
+from django_dbqueue.diagnose import explain
 from django_dbqueue.fields import DbNow
+from django_dbqueue.lifecycle.table import table_of
+from django_dbqueue.models import Worker
 from django_dbqueue.states import Status
 from django_dbqueue.testing import InlineWorker
 from tests.kit.beanstalk_desk import Desk
@@ -232,6 +235,15 @@ def test_a_worker_works_off_what_a_client_has_put(desk):
         worker.run()
     assert WORKED_OFF == [b"\0\xff"]
     assert [row.queue for row in TubeJob.objects.exclude(status=Status.DONE)] == ["nobodys"]
+
+
+def test_of_a_tube_without_a_function_it_is_told_that_workers_leave_it_alone():
+    Worker.objects.create(uuid="ab" * 16, serves=["dbqueue_beanstalk.tubejob"], pid=1)
+    told = "workers leave them alone"
+    for queue, is_told in (("letters", False), ("nobodys", True)):
+        job = TubeJob.objects.create(queue=queue)
+        found = explain(table_of(TubeJob, "default"), job.pk)
+        assert (told in " ".join(found.sentences)) == is_told
 
 
 def test_a_pause_of_django_holds_up_clients_and_a_clients_pause_workers(desk):
