@@ -13,6 +13,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, override
 
 from ..conf import nearest
+from ..exceptions import first_line
 from ..lifecycle.limiter import base_of
 from ..models import Minute, Queue
 from ..models.queue import ALL, FOR_GOOD
@@ -30,9 +31,11 @@ from ..operate.recording import record_of
 from ..texts.wording import number
 from ..worker.served import Served, parse_served
 from .choosing import add_tables, name_of, refuse_patterns, refuse_two_queues
+from .commands._log import printable
+from .commands._text import on
 from .durations import duration
 from .recording import add_user, user_of
-from .verbs import Refused, Verb
+from .verbs import ProblemsFound, Refused, Verb
 
 VERSION = 1  # of the JSON
 NAMED_MAX = 10  # queues that are still paused
@@ -70,17 +73,47 @@ def run_pause(options: dict[str, Any]) -> str:
     end = FOR_GOOD if seconds is None else datetime.now(UTC) + timedelta(seconds=seconds)
     with override(None):  # the log is English in every language
         said = f"Paused {pause_end(end)}" + (f": {reason}" if reason else "")
-    found, user = named(options), user_of(options)
-    for one in found:
+
+    def do(one: Served | str) -> None:
         if isinstance(one, Served):
             pause(one, seconds, reason)
         else:
             pause_everything(one, seconds, reason)
-        note(user, one, said)
+
     text = _("%(what)s paused %(end)s: %(reason)s") if reason else _("%(what)s paused %(end)s")
     values = {"end": pause_end(end), "reason": reason}
-    said = told(found, options, lambda what, _scope: text % {"what": what, **values})
-    return said if options["json"] else "\n".join([said, *notes_on(found)])
+
+    def tell(done: list[Served | str], named: list[Served | str]) -> str:
+        one_of = told(done, named, options, lambda what, _scope: text % {"what": what, **values})
+        return one_of if options["json"] else "\n".join([one_of, *notes_on(done)])
+
+    return one_by_one(options, do, said, tell)
+
+
+def one_by_one(
+    options: dict[str, Any],
+    do: Callable[[Served | str], None],
+    said: str,
+    tell: Callable[[list[Served | str], list[Served | str]], str],
+) -> str:
+    """To all that is named; ``ProblemsFound`` with what was done before, where a database fails."""
+    found, user = named(options), user_of(options)
+    done: list[Served | str] = []
+    for one in found:
+        try:
+            do(one)
+            done.append(one)
+            note(user, one, said)
+        except Error as error:
+            if not done:
+                raise
+            name = _("everything on %(database)s") % {"database": one}
+            if isinstance(one, Served):
+                name = on(str(one), one.using)
+            problem = _("%(name)s: %(why)s. What was done before is told above.")
+            problem %= {"name": name, "why": first_line(error)}
+            raise ProblemsFound(tell(done, found), printable(problem)) from error
+    return tell(done, found)
 
 
 def notes_on(found: list[Served | str]) -> list[str]:
@@ -108,14 +141,15 @@ def busy_names(one: Served) -> set[str]:
 
 
 def run_resume(options: dict[str, Any]) -> str:
-    found, user = named(options), user_of(options)
-    for one in found:
+    def do(one: Served | str) -> None:
         if isinstance(one, Served):
             resume(one)
         else:
             resume_everything(one)
-        note(user, one, "Resumed")
-    return told(found, options, resumed)
+
+    return one_by_one(
+        options, do, "Resumed", lambda done, named: told(done, named, options, resumed)
+    )
 
 
 def resumed(what: str, scope: str) -> str:
@@ -155,9 +189,14 @@ def named(options: dict[str, Any]) -> list[Served | str]:
     return [replace(one, queue=queue) for one in served for queue in queues or [one.queue]]
 
 
-def told(found: list[Served | str], options: dict[str, Any], say: Callable[[str, str], str]) -> str:
+def told(
+    found: list[Served | str],
+    named: list[Served | str],
+    options: dict[str, Any],
+    say: Callable[[str, str], str],
+) -> str:
     """``say`` is given what it was done to, and what is still paused."""
-    tables = [one for one in found if isinstance(one, Served)]
+    tables = [one for one in named if isinstance(one, Served)]
     if options["json"]:
         rows = [
             {"table": one.label, "queue": one.queue or ALL, "database": one.using}

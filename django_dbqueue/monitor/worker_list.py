@@ -5,9 +5,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from django.apps import apps
+from django.core.exceptions import ImproperlyConfigured
 from django.db import connections
 from django.db.models import FloatField
 from django.db.models.expressions import RawSQL
+from django.db.utils import Error
 from django.utils.translation import gettext as _
 
 from ..conf import conf
@@ -108,13 +110,26 @@ def _with_base(job_table: str, queue: str) -> set[str]:
 
 def list_workers(using: str | None = None) -> list[ListedWorker]:
     """The workers of one database, or of all that hold queue tables; the living ones first."""
+    found, problems = list_known(using)
+    if problems:
+        raise next(iter(problems.values()))
+    return found
+
+
+def list_known(using: str | None = None) -> tuple[list[ListedWorker], dict[str, Exception]]:
+    """The same, and by alias why a database cannot be asked, unless none can."""
     aliases = [using] if using else sorted({served.using for served in all_served()})
-    found = [
-        _listed(worker, alias)
-        for alias in aliases
-        for worker in with_ages(Worker.objects.using(alias))
-    ]
-    return sorted(found, key=lambda worker: (not worker.lives, worker.name, worker.database))
+    found: list[ListedWorker] = []
+    problems: dict[str, Exception] = {}
+    for alias in aliases:
+        try:
+            found += [_listed(worker, alias) for worker in with_ages(Worker.objects.using(alias))]
+        except (Error, ImproperlyConfigured, ImportError) as error:  # the last two: no driver
+            problems[alias] = error
+    if problems and len(problems) == len(aliases):
+        raise problems[aliases[0]]
+    found.sort(key=lambda worker: (not worker.lives, worker.name, worker.database))
+    return found, problems
 
 
 def losses(workers: Iterable[ListedWorker]) -> str:

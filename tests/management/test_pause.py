@@ -9,7 +9,8 @@ from django_dbqueue.fields import DbNow
 from django_dbqueue.models import Minute, Queue
 from django_dbqueue.models.queue import is_for_good
 from tests.kit.bounds import limits
-from tests.kit.command_line import as_json, dbqueue, refused
+from tests.kit.command_line import as_json, dbqueue, fails, refused
+from tests.kit.overview import Away, a_worker
 from tests.queueapp.models import Kept, Note
 
 pytestmark = pytest.mark.usefixtures("db_rows")
@@ -34,6 +35,39 @@ def test_a_queue_is_paused_until_it_is_resumed_and_its_jobs_wait():
     assert (claims_of("slow"), claims_of("default")) == (0, 1)
     assert dbqueue("resume", "queueapp.Note:slow") == "queueapp.note:slow resumed\n"
     assert claims_of("slow") == 1
+
+
+@pytest.fixture
+def away(settings):
+    """One table's database."""
+    found = Away(Kept)
+    settings.DATABASE_ROUTERS = [found]
+    yield
+    settings.DATABASE_ROUTERS = []
+    found.end()
+
+
+@pytest.mark.usefixtures("away")
+@pytest.mark.parametrize("verb", ["pause", "resume"])
+def test_what_was_done_before_a_database_failed_is_told(verb):
+    printed, why = fails(1, verb, "queueapp.note:slow", "queueapp.kept:slow")
+    assert printed.startswith(f"queueapp.note:slow on default {verb}d")
+    assert why.startswith("queueapp.kept:slow on away: ")
+    assert why.endswith(". What was done before is told above.")
+    assert paused() == ({"queueapp_note:slow"} if verb == "pause" else set())
+    with pytest.raises(CommandError, match="unable to open"):
+        dbqueue(verb, "queueapp.kept:slow")
+
+
+@pytest.mark.usefixtures("away")
+def test_workers_are_listed_of_the_databases_that_can_be_asked():
+    worker = a_worker()
+    for words in ([], ["--json"]):
+        printed, why = fails(1, "workers", *words)
+        assert worker.host in printed
+        assert why.startswith("database 'away' cannot be asked: ")
+    with pytest.raises(CommandError, match="unable to open"):
+        dbqueue("workers", "--database", "away")
 
 
 def busy(*queues: str) -> None:

@@ -24,9 +24,11 @@ from ...diagnose import UnknownJob, explain
 from ...diagnose.check import check_integrity
 from ...exceptions import first_line
 from ...lifecycle.table import table_of
+from ...monitor.overview import database_name, in_words
 from ...monitor.worker_list import (
+    ListedWorker,
     UnknownWorker,
-    list_workers,
+    list_known,
     request_drain,
     request_resume,
     request_stop,
@@ -189,10 +191,28 @@ def number_of_rows(text: str) -> int:
 def workers(options: dict[str, Any]) -> str:
     asked = next((verb for verb in ASKS if options[verb] is not None), None)
     using = options["database"]
-    members = list_workers(using) if asked is None else ASKS[asked](options[asked], using)
-    if options["json"]:
-        return as_json({"workers": [asdict(member) for member in members]})
-    return workers_text(members) if asked is None else asked_text(members, asked)
+    if asked is None:
+        return listed(options)
+    members = ASKS[asked](options[asked], using)
+    return workers_json(members) if options["json"] else asked_text(members, asked)
+
+
+def listed(options: dict[str, Any]) -> str:
+    """``ProblemsFound`` where some of the databases cannot be asked."""
+    members, problems = list_known(options["database"])
+    text = workers_json(members) if options["json"] else workers_text(members)
+    if not problems:
+        return text
+    cannot = _("%(name)s cannot be asked: %(why)s")
+    said = [
+        cannot % {"name": in_words(database_name(alias)), "why": first_line(error)}
+        for alias, error in problems.items()
+    ]
+    raise ProblemsFound(text, printable(with_advice("\n".join(said), options["database"])))
+
+
+def workers_json(members: list[ListedWorker]) -> str:
+    return as_json({"workers": [asdict(member) for member in members]})
 
 
 def check(options: dict[str, Any]) -> str:
