@@ -7,22 +7,26 @@ from datetime import UTC, datetime
 from itertools import islice
 from typing import Any
 
+from django.db.utils import Error
 from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from ..exceptions import first_line
 from ..operate.choice import Choice
 from ..operate.walking import chunks
 from ..states import Status
 from ..worker.served import Served
 from .choosing import add_filters, add_tables, choice_of, name_of, refuse_patterns, tables_of
+from .commands._log import printable
 from .commands._text import aligned
 from .reporting import VERSION
-from .verbs import Verb
+from .verbs import ProblemsFound, Verb
 
 LISTED = 50  # unless --limit says otherwise
 CHUNK_ROWS = 100
 ERROR_CHARS = 100
+Row = tuple[Served, dict[str, Any]]
 COLUMNS = ("pk", "queue", "attempts", "finished_at", "errors")
 
 
@@ -35,8 +39,24 @@ def run(options: dict[str, Any]) -> str:
     tables = tables_of(options)
     refuse_patterns(tables, options["queue"])
     limit = options["limit"] or LISTED
-    found = list(islice(failed(tables, choice_of(options)), limit + 1))
-    rows, more = found[:limit], len(found) > limit
+    problems: dict[Served, Error] = {}
+    found = list(islice(failed(tables, choice_of(options), problems), limit + 1))
+    if problems and len(problems) == len(tables):
+        raise problems[tables[0]]
+    text = shown(found[:limit], tables, options, more=len(found) > limit)
+    if problems:
+        cannot = _("%(name)s cannot be asked: %(why)s")
+        said = [
+            cannot % {"name": name_of(served, tables), "why": first_line(error)}
+            for served, error in problems.items()
+        ]
+        raise ProblemsFound(text, printable("\n".join(said)))
+    return text
+
+
+def shown(
+    rows: list[Row], tables: tuple[Served, ...], options: dict[str, Any], *, more: bool
+) -> str:
     if options["json"]:
         only = [row for _served, row in rows]
         return json.dumps({"version": VERSION, "failed": only, "more": more}, indent=2)
@@ -47,14 +67,23 @@ def run(options: dict[str, Any]) -> str:
     return "\n".join([text, *([_("There are more: --limit shows them.")] if more else [])])
 
 
-def failed(tables: tuple[Served, ...], choice: Choice) -> Iterator[tuple[Served, dict[str, Any]]]:
-    """Table by table, the newest jobs first."""
+def failed(
+    tables: tuple[Served, ...], choice: Choice, problems: dict[Served, Error]
+) -> Iterator[Row]:
+    """Table by table, the newest jobs first; ``problems`` gets those that cannot be asked."""
     for served in tables:
-        for keyset in choice.keysets(served, {Status.BURIED}):
-            names = {*COLUMNS, *keyset.order.names}
-            rows = keyset.queryset.select_related(None).only(*names)
-            for chunk in chunks(keyset.of(rows), CHUNK_ROWS):
-                yield from ((served, told(served, job)) for job in chunk if choice.matches(job))
+        try:
+            yield from failed_in(served, choice)
+        except Error as error:
+            problems[served] = error
+
+
+def failed_in(served: Served, choice: Choice) -> Iterator[Row]:
+    for keyset in choice.keysets(served, {Status.BURIED}):
+        names = {*COLUMNS, *keyset.order.names}
+        rows = keyset.queryset.select_related(None).only(*names)
+        for chunk in chunks(keyset.of(rows), CHUNK_ROWS):
+            yield from ((served, told(served, job)) for job in chunk if choice.matches(job))
 
 
 def told(served: Served, job: Any) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """``dbqueue pause`` and ``dbqueue resume``: which queues, for how long, and why."""
 
+import json
 import re
 
 import pytest
@@ -10,6 +11,7 @@ from django_dbqueue.models import Minute, Queue
 from django_dbqueue.models.queue import is_for_good
 from tests.kit.bounds import limits
 from tests.kit.command_line import as_json, dbqueue, fails, refused
+from tests.kit.jobs import buried
 from tests.kit.overview import Away, a_worker
 from tests.queueapp.models import Kept, Note
 
@@ -57,6 +59,16 @@ def test_what_was_done_before_a_database_failed_is_told(verb):
     assert paused() == ({"queueapp_note:slow"} if verb == "pause" else set())
     with pytest.raises(CommandError, match="unable to open"):
         dbqueue(verb, "queueapp.kept:slow")
+
+
+@pytest.mark.usefixtures("away")
+def test_failed_jobs_are_listed_of_the_tables_that_can_be_asked():
+    job = buried()
+    printed, why = fails(1, "failed", "queueapp.kept", "queueapp.note", "--json")
+    assert [one["id"] for one in json.loads(printed)["failed"]] == [job.pk]
+    assert why == "queueapp.kept on away cannot be asked: unable to open database file"
+    with pytest.raises(CommandError, match="unable to open"):
+        dbqueue("failed", "queueapp.kept")
 
 
 @pytest.mark.usefixtures("away")
