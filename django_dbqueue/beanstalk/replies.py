@@ -1,10 +1,11 @@
 """What a client is answered, as bytes."""
 
+import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ..states import Status
-from .protocol import CRLF
+from .protocol import CRLF, TUBE
 from .rows import Body, JobStats
 
 BURIED = b"BURIED\r\n"
@@ -40,7 +41,9 @@ def job(word: str, found: Body) -> bytes:
 
 
 def names(found: Iterable[str]) -> bytes:
-    return _document("".join(f"- {name}\n" for name in found))
+    """A list of tubes; what is none, since Django has enqueued there, comes in quotes."""
+    shown = (name if TUBE.fullmatch(name.encode()) else quoted(name) for name in found)
+    return _document("".join(f"- {name}\n" for name in shown))
 
 
 def values(found: Mapping[str, object]) -> bytes:
@@ -66,7 +69,8 @@ def job_stats(stats: JobStats) -> bytes:
 
 
 def quoted(text: str) -> str:
-    return f'"{text}"'
+    """As YAML has it, and JSON."""
+    return json.dumps(text, ensure_ascii=False)
 
 
 def _document(text: str) -> bytes:

@@ -246,6 +246,14 @@ def test_of_a_tube_without_a_function_it_is_told_that_workers_leave_it_alone():
         assert (told in " ".join(found.sentences)) == is_told
 
 
+def test_queues_that_are_no_tubes_make_no_nonsense_of_lists_and_statistics(desk):
+    reader = desk.client("a")
+    job = TubeJob.objects.enqueue(queue='new: "mail"', body=b"x").job
+    listed = desk.ask(reader, commands.ListTubes())
+    assert listed.splitlines()[1:-1] == [b"---", b"- default", b"- a", b'- "new: \\"mail\\""']
+    assert b'\ntube: "new: \\"mail\\""\n' in desk.ask(reader, commands.StatsJob(job.pk))
+
+
 def test_a_pause_of_django_holds_up_clients_and_a_clients_pause_workers(desk):
     client = desk.client("letters")
     key = desk.put(client)
