@@ -7,6 +7,8 @@ from datetime import UTC, datetime
 from itertools import islice
 from typing import Any
 
+from django.core.exceptions import ImproperlyConfigured
+from django.db import connections
 from django.db.utils import Error
 from django.utils import timezone
 from django.utils.translation import gettext as _
@@ -17,6 +19,7 @@ from ..operate.choice import Choice
 from ..operate.walking import chunks
 from ..states import Status
 from ..worker.served import Served
+from .advice import with_advice
 from .choosing import add_filters, add_tables, choice_of, name_of, refuse_patterns, tables_of
 from .commands._log import printable
 from .commands._text import aligned
@@ -39,7 +42,7 @@ def run(options: dict[str, Any]) -> str:
     tables = tables_of(options)
     refuse_patterns(tables, options["queue"])
     limit = options["limit"] or LISTED
-    problems: dict[Served, Error] = {}
+    problems: dict[Served, Exception] = {}
     found = list(islice(failed(tables, choice_of(options), problems), limit + 1))
     if problems and len(problems) == len(tables):
         raise problems[tables[0]]
@@ -50,7 +53,7 @@ def run(options: dict[str, Any]) -> str:
             cannot % {"name": name_of(served, tables), "why": first_line(error)}
             for served, error in problems.items()
         ]
-        raise ProblemsFound(text, printable("\n".join(said)))
+        raise ProblemsFound(text, printable(with_advice("\n".join(said), options["database"])))
     return text
 
 
@@ -68,14 +71,22 @@ def shown(
 
 
 def failed(
-    tables: tuple[Served, ...], choice: Choice, problems: dict[Served, Error]
+    tables: tuple[Served, ...], choice: Choice, problems: dict[Served, Exception]
 ) -> Iterator[Row]:
     """Table by table, the newest jobs first; ``problems`` gets those that cannot be asked."""
+    away: dict[str, Exception] = {}
     for served in tables:
+        if served.using in away:  # each try may take as long as the first
+            problems[served] = away[served.using]
+            continue
         try:
             yield from failed_in(served, choice)
+        except (ImproperlyConfigured, ImportError) as error:  # no driver
+            problems[served] = away[served.using] = error
         except Error as error:
             problems[served] = error
+            if connections[served.using].connection is None:
+                away[served.using] = error
 
 
 def failed_in(served: Served, choice: Choice) -> Iterator[Row]:

@@ -4,9 +4,12 @@ import json
 import re
 
 import pytest
+from django.core.exceptions import ImproperlyConfigured
 from django.core.management import CommandError
+from django.db import connections
 
 from django_dbqueue.fields import DbNow
+from django_dbqueue.management import advice
 from django_dbqueue.models import Minute, Queue
 from django_dbqueue.models.queue import is_for_good
 from tests.kit.bounds import limits
@@ -69,6 +72,32 @@ def test_failed_jobs_are_listed_of_the_tables_that_can_be_asked():
     assert why == "queueapp.kept on away cannot be asked: unable to open database file"
     with pytest.raises(CommandError, match="unable to open"):
         dbqueue("failed", "queueapp.kept")
+
+
+@pytest.mark.usefixtures("away")
+def test_a_database_that_is_away_is_asked_once_for_its_failed_jobs_and_what_to_do_is_told(
+    monkeypatch,
+):
+    wrapper, tries = connections["away"], []
+    connect = wrapper.connect
+    monkeypatch.setattr(wrapper, "connect", lambda: (tries.append(1), connect()))
+    monkeypatch.setattr(advice, "missing_migrations", lambda _aliases: "Run migrate.")
+    _, why = fails(1, "failed", "queueapp.kept:a", "queueapp.kept:b", "queueapp.note")
+    assert why.count("cannot be asked: unable to open database file") == 2
+    assert why.endswith("\nRun migrate.")
+    assert len(tries) == 1
+
+
+@pytest.mark.usefixtures("away")
+def test_failed_jobs_are_listed_where_another_database_has_no_driver(monkeypatch):
+    def connect():
+        raise ImproperlyConfigured("there is no driver")
+
+    monkeypatch.setattr(connections["away"], "connect", connect)
+    job = buried()
+    printed, why = fails(1, "failed", "queueapp.kept", "queueapp.note", "--json")
+    assert [one["id"] for one in json.loads(printed)["failed"]] == [job.pk]
+    assert why == "queueapp.kept on away cannot be asked: there is no driver"
 
 
 @pytest.mark.usefixtures("away")
