@@ -6,6 +6,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 
 from django.db.utils import Error
@@ -83,9 +84,10 @@ def run_pause(options: dict[str, Any]) -> str:
     text = _("%(what)s paused %(end)s: %(reason)s") if reason else _("%(what)s paused %(end)s")
     values = {"end": pause_end(end), "reason": reason}
 
-    def tell(done: list[Served | str], named: list[Served | str]) -> str:
+    def tell(done: list[Served | str], named: list[Served | str], *, looks: bool = True) -> str:
         one_of = told(done, named, options, lambda what, _scope: text % {"what": what, **values})
-        return one_of if options["json"] else "\n".join([one_of, *notes_on(done)])
+        notes = notes_on(done) if looks and not options["json"] else []
+        return "\n".join([one_of, *notes])
 
     return one_by_one(options, do, said, tell)
 
@@ -94,7 +96,7 @@ def one_by_one(
     options: dict[str, Any],
     do: Callable[[Served | str], None],
     said: str,
-    tell: Callable[[list[Served | str], list[Served | str]], str],
+    tell: Callable[..., str],
 ) -> str:
     """To all that is named; ``ProblemsFound`` with what was done before, where a database fails."""
     found, user = named(options), user_of(options)
@@ -112,7 +114,11 @@ def one_by_one(
                 name = on(str(one), one.using)
             problem = _("%(name)s: %(why)s. What was done before is told above.")
             problem %= {"name": name, "why": first_line(error)}
-            raise ProblemsFound(tell(done, found), printable(problem)) from error
+            try:
+                text = tell(done, found)
+            except Error:  # it was the same database
+                text = tell(done, found, looks=False)
+            raise ProblemsFound(text, printable(problem)) from error
     return tell(done, found)
 
 
@@ -147,9 +153,7 @@ def run_resume(options: dict[str, Any]) -> str:
         else:
             resume_everything(one)
 
-    return one_by_one(
-        options, do, "Resumed", lambda done, named: told(done, named, options, resumed)
-    )
+    return one_by_one(options, do, "Resumed", partial(told, options=options, say=resumed))
 
 
 def resumed(what: str, scope: str) -> str:
@@ -194,8 +198,10 @@ def told(
     named: list[Served | str],
     options: dict[str, Any],
     say: Callable[[str, str], str],
+    *,
+    looks: bool = True,
 ) -> str:
-    """``say`` is given what it was done to, and what is still paused."""
+    """``say`` is given what it was done to, and what is still paused, unless nobody ``looks``."""
     tables = [one for one in named if isinstance(one, Served)]
     if options["json"]:
         rows = [
@@ -205,14 +211,14 @@ def told(
             for one in found
         ]
         return json.dumps({"version": VERSION, "verb": options["verb"], "queues": rows}, indent=2)
-    lines = []
+    lines, looks = [], looks and options["verb"] == "resume"
     for one in found:
         if isinstance(one, Served):
-            scope = still_paused(one) if options["verb"] == "resume" else ""
+            scope = still_paused(one) if looks else ""
             lines.append(say(name_of(one, tables), scope))
         else:
             lines.append(say(_("everything on %(database)s") % {"database": one}, ""))
-        if options["verb"] == "resume" and (names := paused_within(one)):
+        if looks and (names := paused_within(one)):
             text = _("still paused by themselves: %(names)s")
             lines.append(text % {"names": listed(names)})
     return "\n".join(lines)

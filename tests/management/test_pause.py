@@ -6,10 +6,10 @@ import re
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 from django.core.management import CommandError
-from django.db import connections
+from django.db import OperationalError, connections
 
 from django_dbqueue.fields import DbNow
-from django_dbqueue.management import advice
+from django_dbqueue.management import advice, pause
 from django_dbqueue.models import Minute, Queue
 from django_dbqueue.models.queue import is_for_good
 from tests.kit.bounds import limits
@@ -254,3 +254,27 @@ def test_what_stays_paused_by_itself_is_named():
     assert names in said
     assert "queueapp.small" in said
     assert "themselves" not in dbqueue("resume", "queueapp.note:a")
+
+
+@pytest.mark.parametrize("words", [[], ["--json"]])
+def test_what_was_resumed_before_its_own_database_failed_is_told(monkeypatch, words):
+    dbqueue("pause", "queueapp.note")
+    asks = pause.resume, pause.still_paused, pause.paused_within
+    left = [1]
+
+    def gone(*_):
+        raise OperationalError("server has gone away")
+
+    def resume(one):
+        if not left:
+            for ask in asks:
+                monkeypatch.setattr(pause, ask.__name__, gone)
+            gone()
+        left.clear()
+        asks[0](one)
+
+    monkeypatch.setattr(pause, "resume", resume)
+    printed, why = fails(1, "resume", "queueapp.note", "queueapp.kept:slow", *words)
+    assert '"table": "queueapp.note"' in printed if words else printed == "queueapp.note resumed\n"
+    assert why.startswith("queueapp.kept:slow on default: server has gone away.")
+    assert not paused()
