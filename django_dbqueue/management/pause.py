@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
 
+from django.core.exceptions import ImproperlyConfigured
 from django.db.utils import Error
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, override
@@ -31,6 +32,7 @@ from ..operate.pausing import (
 from ..operate.recording import record_of
 from ..texts.wording import number
 from ..worker.served import Served, parse_served
+from .advice import with_advice
 from .choosing import add_tables, name_of, refuse_patterns, refuse_two_queues
 from .commands._log import printable
 from .commands._text import on
@@ -106,7 +108,7 @@ def one_by_one(
             do(one)
             done.append(one)
             note(user, one, said)
-        except Error as error:
+        except (Error, ImproperlyConfigured, ImportError) as error:  # the last two: no driver
             if not done:
                 raise
             name = _("everything on %(database)s") % {"database": one}
@@ -118,7 +120,8 @@ def one_by_one(
                 text = tell(done, found)
             except Error:  # it was the same database
                 text = tell(done, found, looks=False)
-            raise ProblemsFound(text, printable(problem)) from error
+            problem = printable(with_advice(problem, options["database"]))
+            raise ProblemsFound(text, problem) from error
     return tell(done, found)
 
 

@@ -278,3 +278,16 @@ def test_what_was_resumed_before_its_own_database_failed_is_told(monkeypatch, wo
     assert '"table": "queueapp.note"' in printed if words else printed == "queueapp.note resumed\n"
     assert why.startswith("queueapp.kept:slow on default: server has gone away.")
     assert not paused()
+
+
+@pytest.mark.usefixtures("away")
+def test_what_was_done_before_a_database_without_a_driver_is_told_and_what_to_do(monkeypatch):
+    def connect():
+        raise ImproperlyConfigured("there is no driver")
+
+    monkeypatch.setattr(connections["away"], "connect", connect)
+    monkeypatch.setattr(advice, "missing_migrations", lambda _aliases: "Run migrate.")
+    printed, why = fails(1, "pause", "queueapp.note:slow", "queueapp.kept:slow")
+    assert printed.startswith("queueapp.note:slow on default paused")
+    assert why.startswith("queueapp.kept:slow on away: there is no driver. What was done")
+    assert why.endswith("\nRun migrate.")
