@@ -13,8 +13,7 @@ from ..conf import conf
 from ..monitor.overview import in_words
 from ..monitor.thresholds import Thresholds, Watched, watch
 from ..texts import wording
-from ..worker.served import parse_served
-from .choosing import add_tables
+from .choosing import add_tables, tables_of
 from .commands._log import printable
 from .commands._text import aligned
 from .commands._types import positive
@@ -38,7 +37,7 @@ def run(options: dict[str, Any]) -> str:
     """One line or object for each queue; ``ProblemsFound`` where one is over a limit, or where a
     database cannot be asked."""
     limits = Thresholds(options["max"], options["max_age"])
-    tables = parse_served(options["tables"], options["database"])
+    tables = tables_of(options)
     found, titles = watch(tables, limits), {(one.label, one.using): one.title for one in tables}
     text = as_json(found, limits) if options["json"] else as_text(found, titles)
     problems = [

@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 import pytest
+from django.db.models import QuerySet
 
 from django_dbqueue.fields import DbNow
 from django_dbqueue.testing import virtual_clock
@@ -129,6 +130,16 @@ def test_what_is_named_twice_is_told_once():
     names = "queueapp.note:default", "queueapp.note", "queueapp.note:default"
     report = json.loads(fails(1, "monitor", *names, "--max=1", "--json")[0])
     assert [one["queue"] for one in report["queues"]] == ["default"]
+
+
+def test_a_queue_that_is_named_with_its_whole_table_is_over_as_in_that():
+    """Of due jobs some are looked at, more where more queues are meant."""
+    for queue, ago in (("early", 60), ("default", 30)):
+        many(2, queue, delay=3600)
+        QuerySet(Note).filter(queue=queue).update(retry_at=DbNow(plus=-ago))
+    for names in (["queueapp.note"], ["queueapp.note:default", "queueapp.note"]):
+        _, why = fails(1, "monitor", *names, "--max=2")
+        assert "queueapp.note:default: 2 or more jobs wait" in why
 
 
 def test_people_see_which_queue_and_why():
