@@ -20,6 +20,7 @@ from ..monitor.alerts import late_beat, pause_end
 from ..monitor.worker_list import ListedWorker, list_workers
 from ..states import Status
 from ..texts.wording import digits, duration, number, rate_word
+from ..worker.served import RUNNABLE
 from .facts import JOBS_AHEAD_MAX, Facts, jobs_ahead
 from .keys import key_of, of_key
 
@@ -124,11 +125,20 @@ def _names(facts: Facts) -> set[str]:
 
 def of_workers(facts: Facts) -> Iterator[str]:
     workers, label = list_workers(facts.table.connection.alias), facts.table.label
-    queues = _names(facts)
-    serving = [one for one in workers if any(one.takes(label, queue) for queue in queues)]
+    queues, runnable = _names(facts), RUNNABLE.get(label)
+    # Else only a server of tubes takes it, which runs nothing itself; its app tells of that.
+    is_run = runnable is None or bool(queues.intersection(runnable()))
+    serving = [
+        one
+        for one in workers
+        if (is_run or not one.pool.slots) and any(one.takes(label, queue) for queue in queues)
+    ]
     willing = [one for one in serving if one.state == "alive"]
     if not willing:
         yield from _of_the_unwilling([one for one in serving if one.state != "stopped"])
+    if not is_run:
+        return
+    if not willing:
         text = _("No living worker serves its queue. Start one: %(command)s")
         yield text % {"command": f"manage.py runworker {label}"}
         return

@@ -246,6 +246,22 @@ def test_of_a_tube_without_a_function_it_is_told_that_workers_leave_it_alone():
         assert (told in " ".join(found.sentences)) == is_told
 
 
+def test_nobody_is_told_to_start_a_worker_for_a_tube_without_a_function():
+    job = TubeJob.objects.create(queue="nobodys")
+    row = {"serves": ["dbqueue_beanstalk.tubejob"], "host": "web1"}
+
+    def told():
+        return " ".join(explain(table_of(TubeJob, "default"), job.pk).sentences)
+
+    assert "Start one" not in told()
+    Worker.objects.create(uuid="ab" * 16, pid=1, pool={"slots": 4}, **row)
+    assert "serves its queue" not in told()
+    Worker.objects.create(uuid="cd" * 16, pid=2, drain_requested_at=DbNow(), **row)
+    assert "Worker web1 2 (cdcdcdcd) was asked to drain" in told()
+    Worker.objects.create(uuid="ef" * 16, pid=3, **row)
+    assert "drain" not in told()
+
+
 def test_queues_that_are_no_tubes_make_no_nonsense_of_lists_and_statistics(desk):
     reader = desk.client("a")
     job = TubeJob.objects.enqueue(queue='new: "mail"', body=b"x").job
