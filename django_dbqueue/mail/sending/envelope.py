@@ -28,6 +28,11 @@ class Envelope:
     recipients: list[str]
     # Others who get it in their place.
     instead: list[str] = field(default_factory=list)
+    # Whom the mailer has handed it over for, in its order, which may be others.
+    handed: list[str] = field(init=False, default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._withheld = {*self.message.recipients()} - {*self.handed_over_for}
 
     @property
     def handed_over_for(self) -> list[str]:
@@ -35,11 +40,18 @@ class Envelope:
 
     def address(self) -> None:
         """Make the message's own recipients those of the envelope."""
-        message, wanted = self.message, self.handed_over_for
+        message = self.message
         if self.instead:
             message.extra_headers[ORIGINAL] = ", ".join(self.recipients)
             message.to, message.cc, message.bcc = [*self.instead], [], []
-        message.recipients = lambda: [*wanted]  # type: ignore[method-assign]
+        own = type(message).recipients
+
+        def recipients() -> list[str]:
+            # A mailer may have redirected it, left somebody out, or added a copy.
+            self.handed = [r for r in dict.fromkeys(own(message)) if r not in self._withheld]
+            return [*self.handed]
+
+        message.recipients = recipients  # type: ignore[method-assign]
 
     def address_headers(self) -> None:
         """The headers as well, for mailers that have no envelope next to them, as SMTP has.

@@ -243,7 +243,11 @@ class Attempt:
 
     def _refusal(self, number: int) -> Delivery | None:
         """What the server said to a recipient that it did not take."""
-        said = self._heard.recipients[number : number + 1] if self._heard is not None else []
+        whom, handed = self.envelope.handed_over_for[number], self.envelope.handed
+        if self._heard is None or whom not in handed:
+            return None
+        number = handed.index(whom)
+        said = self._heard.recipients[number : number + 1]
         if not said or said[0][0] in TAKEN:
             return None
         return self._judged(RecipientRefused(*said[0]))

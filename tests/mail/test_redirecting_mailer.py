@@ -1,0 +1,104 @@
+"""A mailer of the project's makes other recipients of a message's own, as they do in staging."""
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import pytest
+from django.core.mail.backends import locmem, smtp
+
+from django_dbqueue.mail.models import Suppression
+from tests.kit.mail import address, deliver_to, outcomes, retried, sent, setting
+
+pytestmark = pytest.mark.usefixtures("db_rows")
+
+DELIVERED, DEFERRED = ("delivered", 250), ("deferred", 450)
+
+
+def redirect(message: Any) -> None:
+    message.to, message.cc, message.bcc = [address("dev")], [], []
+
+
+def copy(message: Any) -> None:
+    message.bcc = [*message.bcc, address("archive")]
+
+
+def leave_out(message: Any) -> None:
+    message.to = [one for one in message.to if not one.startswith("real")]
+
+
+class Changing:
+    change: ClassVar[Callable[[Any], None]]
+
+    def send_messages(self, messages: Any) -> Any:
+        for message in messages:
+            Changing.change(message)
+        return super().send_messages(messages)  # type: ignore[misc]
+
+
+class Smtp(Changing, smtp.EmailBackend):
+    pass
+
+
+class Memory(Changing, locmem.EmailBackend):
+    pass
+
+
+@pytest.fixture
+def mailer(server, settings, monkeypatch):
+    """Use it, changing messages so; the server that it delivers to."""
+
+    def use(change):
+        monkeypatch.setattr(Changing, "change", change, raising=False)
+        deliver_to(settings, server.port, f"{__name__}.Smtp", MAIL_RETRY_FIRST=0.01)
+        return server
+
+    return use
+
+
+def test_who_is_redirected_to_alone_gets_it(mailer):
+    server = mailer(redirect)
+    assert outcomes(sent("anna", "bert")) == dict.fromkeys(["anna", "bert"], DELIVERED)
+    assert [one.recipients for one in server.received] == [[address("dev")]]
+
+
+def test_so_it_is_where_the_server_has_hung_up_in_between(mailer):
+    server = mailer(redirect)
+    sent("anna")
+    server.hang_up()
+    sent("bert")
+    assert [one.recipients for one in server.received] == [[address("dev")]] * 2
+
+
+def test_an_added_copy_goes_out_and_who_has_the_message_does_not_get_it_again(mailer):
+    server = mailer(copy)
+    email = sent("anna", "defer")
+    assert outcomes(email) == {"anna": DELIVERED, "defer": DEFERRED}
+    Suppression.objects.create(address=address("suppressed"))
+    server.to_recipients.clear()
+    assert outcomes(retried(email))["defer"] == DELIVERED
+    sent("suppressed", "carl")
+    got = [[one.partition("@")[0] for one in it.recipients] for it in server.received]
+    assert got == [["anna", "archive"], ["defer", "archive"], ["carl", "archive"]]
+
+
+def test_what_a_server_says_counts_for_whom_it_was_said_of(mailer):
+    mailer(leave_out)
+    assert outcomes(sent("real", "defer", "anna")) == {
+        "real": DELIVERED,
+        "defer": DEFERRED,
+        "anna": DELIVERED,
+    }
+
+
+def test_a_mailer_without_an_envelope_is_heeded_too(mailer, settings, mailoutbox):
+    mailer(redirect)
+    deliver_to(settings, 0, f"{__name__}.Memory")
+    sent("anna")
+    assert [one.recipients() for one in mailoutbox] == [[address("dev")]]
+
+
+def test_it_goes_on_from_those_of_the_override(mailer, settings):
+    server = mailer(copy)
+    setting(settings, MAIL_OVERRIDE_RECIPIENTS=[address("qa")])
+    assert outcomes(sent("anna")) == {"anna": ("redirected", 250)}
+    assert [one.recipients for one in server.received] == [[address("qa"), address("archive")]]
