@@ -29,6 +29,9 @@ Answer = tuple[int, bytes]
 # A server may hang up on an idle client; asking before every message would cost a round trip.
 IDLE_SECONDS = 1.0
 
+# Of a message, at once on its way to a server.
+PART_BYTES = 64 * 1024
+
 # A server that has gone away must not hold up those who say goodbye to it.
 GOODBYE_SECONDS = 1.0
 
@@ -194,15 +197,28 @@ class Listening(Client):
         return answer
 
     def send(self, s: Any) -> None:
-        super().send(s)
         # Commands are text; bytes are a message, with its final dot.
         if isinstance(s, bytes):
-            self.listener.conversation.is_in_doubt = True
-            # The answer to a whole message may take longer than any other, but not for ever.
-            usual = self.sock.gettimeout() if self.sock else None
+            self._send_message(s)
+        else:
+            super().send(s)
+
+    def _send_message(self, message: bytes) -> None:
+        """Part by part: a socket's time-out is for all that it is given at once, and a line that is
+        slow goes on, while one that is dead does not."""
+        usual = self.sock.gettimeout() if self.sock else None
+        until = self.listener.conversation.until
+        # The answer is to be waited for within the same time.
+        end = monotonic() + max(usual or 0, until - monotonic() - (usual or 0))
+        for start in range(0, len(message), PART_BYTES):
             if self.sock is not None and usual is not None:
-                left = self.listener.conversation.until - monotonic()
-                self.sock.settimeout(max(usual, min(mail_conf["FINAL_TIMEOUT"], left)))
+                self.sock.settimeout(max(0.01, min(usual, end - monotonic())))
+            super().send(message[start : start + PART_BYTES])
+        self.listener.conversation.is_in_doubt = True
+        # The answer to a whole message may take longer than any other, but not for ever.
+        if self.sock is not None and usual is not None:
+            left = until - monotonic()
+            self.sock.settimeout(max(usual, min(mail_conf["FINAL_TIMEOUT"], left)))
 
 
 class ListeningBackend(Backend):
