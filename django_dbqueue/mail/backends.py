@@ -12,7 +12,11 @@ from typing import Any
 
 from django.conf import settings
 from django.core import mail
-from django.core.exceptions import ImproperlyConfigured, ValidationError
+from django.core.exceptions import (
+    ImproperlyConfigured,
+    SynchronousOnlyOperation,
+    ValidationError,
+)
 from django.core.mail import EmailMessage
 from django.core.mail.backends.base import BaseEmailBackend
 from django.db import Error, router, transaction
@@ -66,8 +70,8 @@ class EmailBackend(BaseEmailBackend):
 
     ``using`` names the entry of ``MAILERS`` that delivers (default ``DBQUEUE["MAIL_USING"]``),
     ``queue`` the queue (default ``DBQUEUE["MAIL_QUEUE"]``). ``fail_silently`` keeps errors of the
-    database, full queues and messages that cannot be stored from the caller: those messages are not
-    queued, and the log says so.
+    database, full queues, messages that cannot be stored and Django's refusal to ask the database
+    in async code from the caller: those messages are not queued, and the log says so.
     Another server than that of the project or of ``using`` is refused with a ``ValueError``.
     """
 
@@ -109,7 +113,7 @@ class EmailBackend(BaseEmailBackend):
         try:
             rows = list(self._rows(email_messages))
             self._insert(rows)
-        except (Error, ValidationError, QueueFull) as error:
+        except (Error, ValidationError, QueueFull, SynchronousOnlyOperation) as error:
             if not self._is_silent:
                 raise
             say_once(logging.ERROR, SWALLOWED, "mail", explain(error))

@@ -1,9 +1,11 @@
 """What ``fail_silently`` keeps from the sender of a mail stands in the log."""
 
+import asyncio
 import logging
 from typing import Any
 
 import pytest
+from django.core.exceptions import SynchronousOnlyOperation
 from django.core.mail import EmailMessage
 from django.db import OperationalError, connection, connections, transaction
 
@@ -67,6 +69,20 @@ def test_a_connection_that_is_closed_under_our_hands_is_not_the_senders_business
     finally:
         connection.connection = None
     assert "fail_silently" in lines(caplog)[0]
+
+
+def test_nor_is_what_django_asks_of_async_code(
+    caplog: pytest.LogCaptureFixture, settings: Any
+) -> None:
+    async def send_it(**silently: Any) -> Any:
+        return EmailBackend(alias="x", **USING, **silently).send_messages([letter()])
+
+    with pytest.raises(SynchronousOnlyOperation):
+        asyncio.run(send_it())
+    with warnings_mailed_to_admins(settings):
+        assert asyncio.run(send_it(fail_silently=True)) == 0
+    assert "fail_silently" in lines(caplog)[0]
+    assert Email.objects.count() == 0
 
 
 def test_a_report_on_a_mail_is_silent_too_where_its_own_history_cannot_be_read(
