@@ -238,12 +238,21 @@ class ListeningBackend(Backend):
 
         return connect
 
+    def open(self) -> bool | None:
+        """Also where the project's own method has made the client, say to log in by a token."""
+        is_new = super().open()
+        client: Any = self.connection
+        if isinstance(client, smtplib.SMTP) and not isinstance(client, Listening):
+            client.__class__ = _with(Listening, type(client))
+            client.listener = self
+        return is_new
+
 
 def conversation_on(
     backend: Any, until: float, before_data: Callable[[], object]
 ) -> Conversation | None:
     """A fresh record of what is said from now on; None where nobody listens."""
-    if not isinstance(backend, ListeningBackend) or backend.connection is None:
+    if not isinstance(backend, ListeningBackend) or not isinstance(backend.connection, Listening):
         return None
     backend.conversation = Conversation(until, before_data)
     return backend.conversation
