@@ -1,5 +1,6 @@
 """A server that takes its time with a whole message: waited for, and not asked without end."""
 
+import smtplib
 import time
 
 import pytest
@@ -81,6 +82,27 @@ def test_a_backend_that_waits_longer_by_itself_goes_on_doing_so(slow, settings, 
     seen = timeouts_at(monkeypatch, "send", bytes)
     assert sent("anna").mail_state == "sent"
     assert seen == [30]
+
+
+def test_who_there_is_no_time_for_gets_it_with_the_next_attempt(server, monkeypatch):
+    """Else its child would be killed with each attempt, and nobody would get it."""
+    monkeypatch.setattr("django_dbqueue.mail.sending.send.SPARE_SECONDS", 299)
+    ask = smtplib.SMTP.rcpt
+
+    def ask_slowly(*args):
+        time.sleep(0.15)
+        return ask(*args)
+
+    monkeypatch.setattr(smtplib.SMTP, "rcpt", ask_slowly)
+    email = sent("refuse", *[f"r{number}" for number in range(7)])
+    assert (email.mail_state.partition(",")[0], email.attempts) == ("partly sent", 1)
+    assert outcomes(email)["refuse"] == ("refused", 550)
+    assert outcomes(email)["r6"] == ("deferred", 450)
+    while email.status == Status.DELAYED:
+        email = retried(email)
+    assert sorted(outcomes(email).values()) == [("delivered", 250)] * 7 + [("refused", 550)]
+    got = [who for one in server.received for who in one.recipients]
+    assert sorted(got) == [f"r{number}@x.example" for number in range(7)]
 
 
 @pytest.mark.parametrize(("seconds", "found"), [(0, 1), (240, 0), (299.5, 0), (300, 1)])

@@ -32,6 +32,9 @@ IDLE_SECONDS = 1.0
 # Of a message, at once on its way to a server.
 PART_BYTES = 64 * 1024
 
+# Where a server takes so long for each recipient that there is no time for all of them.
+NOT_ASKED = 450, b"not asked for yet: the server takes too long for each recipient"
+
 # A server that has gone away must not hold up those who say goodbye to it.
 GOODBYE_SECONDS = 1.0
 
@@ -166,6 +169,7 @@ class Conversation:
 
     # When there is no more time for it, by the monotonic clock.
     until: float = float("inf")
+    begun: float = field(default_factory=monotonic, init=False)
     # Called before the message itself goes out.
     before_data: Callable[[], object] = lambda: None
     # To each recipient, in their order, as far as it came.
@@ -175,6 +179,10 @@ class Conversation:
     # All of it was sent, the final dot included, and no answer came.
     is_in_doubt: bool = False
 
+    def may_ask_another(self) -> bool:
+        """Half of the time is for the message itself."""
+        return not self.recipients or monotonic() - self.begun < (self.until - self.begun) / 2
+
 
 class Listening(Client):
     """Mixed into smtplib's clients."""
@@ -182,8 +190,9 @@ class Listening(Client):
     listener: "ListeningBackend"
 
     def rcpt(self, recip: str, options: Any = ()) -> Answer:
-        answer = super().rcpt(recip, options)
-        self.listener.conversation.recipients.append(answer)
+        heard = self.listener.conversation
+        answer = super().rcpt(recip, options) if heard.may_ask_another() else NOT_ASKED
+        heard.recipients.append(answer)
         return answer
 
     def data(self, msg: Any) -> Answer:
