@@ -35,3 +35,28 @@ def test_an_umlaut_is_not_its_vowel():
 
 def test_a_domain_that_is_none_stops_nothing():
     assert Suppression.objects.among(["anna@ü..example", "b@" + "ü" * 70]) == {}
+
+
+@pytest.mark.parametrize("make", ["get_or_create", "update_or_create"])
+def test_who_may_be_suppressed_already_is_found_in_any_spelling(make):
+    ways = ["Anna@Bücher.Example", "anna@xn--bcher-kva.example", "ANNA@BÜCHER.EXAMPLE"]
+    made = [getattr(Suppression.objects, make)(address=one, defaults={"note": one}) for one in ways]
+    assert [is_new for _, is_new in made] == [True, False, False]
+    [row] = Suppression.objects.all()
+    assert row.address == "anna@xn--bcher-kva.example"
+    assert row.note == ways[0 if make == "get_or_create" else 2]
+
+
+def test_a_list_of_them_is_stored_as_they_are_compared():
+    given = [Suppression(address=one) for one in ["Anna@X.Example", "Bert@Bücher.Example"]]
+    Suppression.objects.bulk_create(given)
+    assert [one.address for one in given] == ["anna@x.example", "bert@xn--bcher-kva.example"]
+    assert len(Suppression.objects.among(["anna@x.example", "Bert@bücher.example"])) == 2
+
+
+def test_one_is_looked_for_in_any_spelling():
+    Suppression.objects.create(address="Anna@Bücher.Example")
+    Suppression.objects.create(address="bert@x.example")
+    rows = Suppression.objects.filter(address="ANNA@bücher.example")
+    assert rows.delete()[0] == 1
+    assert Suppression.objects.get(address__startswith="BERT@").address == "bert@x.example"

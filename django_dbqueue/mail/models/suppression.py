@@ -1,6 +1,7 @@
 """Addresses that get no more mail."""
 
 from collections.abc import Iterable
+from typing import Any
 
 from django.db import connections, models, router
 from django.utils.encoding import punycode
@@ -28,6 +29,21 @@ def normal(address: str) -> str:
     except UnicodeError:
         pass  # no domain, then
     return f"{local}@{domain}" if local else domain
+
+
+class AddressField(models.CharField):  # type: ignore[type-arg]
+    """It is stored, and looked for, as it is compared, whichever way it is written."""
+
+    def deconstruct(self) -> Any:
+        name, _path, args, kwargs = super().deconstruct()
+        return name, "django.db.models.CharField", args, kwargs
+
+    def pre_save(self, model_instance: Any, add: bool) -> Any:
+        setattr(model_instance, self.attname, normal(getattr(model_instance, self.attname)))
+        return super().pre_save(model_instance, add)
+
+    def get_prep_value(self, value: Any) -> Any:
+        return normal(value) if isinstance(value, str) else super().get_prep_value(value)
 
 
 class SuppressionManager(models.Manager["Suppression"]):
@@ -61,7 +77,7 @@ class SuppressionManager(models.Manager["Suppression"]):
 class Suppression(models.Model):
     """One address, and why."""
 
-    address = models.CharField(max_length=320)
+    address = AddressField(max_length=320)
     reason = models.CharField(max_length=20, choices=Reason.choices, default=Reason.BY_HAND)
     note = models.CharField(max_length=500, blank=True)
     created_at = InstantField(db_default=DbNow(), editable=False)
@@ -77,7 +93,3 @@ class Suppression(models.Model):
     def __str__(self) -> str:
         # Not the address: this goes to logs, the admin's own among them, which nobody forgets.
         return f"suppressed address {self.pk}"
-
-    def save(self, *args: object, **kwargs: object) -> None:
-        self.address = normal(self.address)
-        super().save(*args, **kwargs)  # type: ignore[arg-type]
