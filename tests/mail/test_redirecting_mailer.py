@@ -32,7 +32,7 @@ class Changing:
     def send_messages(self, messages: Any) -> Any:
         for message in messages:
             Changing.change(message)
-        return super().send_messages(messages)  # type: ignore[misc]
+        return super().send_messages(messages)
 
 
 class Smtp(Changing, smtp.EmailBackend):

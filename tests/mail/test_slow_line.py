@@ -58,7 +58,7 @@ class SlowServer:
 @pytest.fixture
 def line_to(settings, monkeypatch):
     """A server at the other end of a line of so many bytes a second."""
-    connect, servers = smtplib.SMTP._get_socket, []
+    connect, servers = vars(smtplib.SMTP)["_get_socket"], []
 
     def connect_narrowly(*args):
         sock = connect(*args)

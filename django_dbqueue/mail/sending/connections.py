@@ -251,8 +251,9 @@ class ListeningBackend(Backend):
         """Also where the project's own method has made the client, say to log in by a token."""
         is_new = super().open()
         client: Any = self.connection
-        if isinstance(client, smtplib.SMTP) and not isinstance(client, Listening):
-            client.__class__ = _with(Listening, type(client))
+        kind: Any = type(client)
+        if issubclass(kind, smtplib.SMTP) and not issubclass(kind, Listening):
+            client.__class__ = _with(Listening, kind)
             client.listener = self
         return is_new
 
