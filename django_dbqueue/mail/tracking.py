@@ -18,6 +18,7 @@ from ..lifecycle.execute import in_transaction, try_once_in_transaction
 from ..lifecycle.table import Table
 from ..states import Status
 from .deliveries import (
+    OPEN,
     Deliveries,
     Delivery,
     Outcome,
@@ -154,7 +155,10 @@ def _note_in(model: Any, key: Any, address: str, news: Delivery) -> bool:
 
 
 def _is_new(news: Delivery, known: Delivery) -> bool:
-    """What was delivered stays so, unless it came back; events come in any order."""
+    """What was delivered stays so, unless it came back; events come in any order. Of an attempt
+    whose answer was lost the provider knows more; a bounce may be of an earlier one."""
+    if known.outcome in OPEN:
+        return news.outcome is Outcome.DELIVERED or news.at >= known.at
     if known.outcome not in {Outcome.DELIVERED, Outcome.REFUSED}:
         return False
     return news.outcome != known.outcome and (news.outcome is Outcome.REFUSED or news.at > known.at)

@@ -17,6 +17,8 @@ from tests.kit.mail_provider import POSTMARK, TAKEN, provider
 
 pytestmark = [pytest.mark.usefixtures("db_rows", "own_connections"), pytest.mark.each_database]
 
+OLD, LATE = datetime(2000, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC)
+
 
 def tell(kind, address="anna@x.example", reason=None, **more):
     event = AnymailTrackingEvent(
@@ -114,6 +116,32 @@ def test_what_was_delivered_stays_so(esp, kind):
     email = sent("anna")
     tell(kind)
     assert fresh(email).deliveries == email.deliveries
+
+
+@pytest.mark.parametrize("outcome", ["deferred", "in doubt"])
+@pytest.mark.parametrize(
+    ("kind", "at", "then"),
+    [("delivered", OLD, "delivered"), ("bounced", LATE, "refused"), ("bounced", OLD, None)],
+)
+def test_of_an_attempt_whose_answer_was_lost_the_provider_knows_more(esp, outcome, kind, at, then):
+    email = queued("anna", "berta")
+    known = {"outcome": outcome, "at": "2026-01-01T00:00:00+00:00", "under_way": True}
+    berta = {"berta@x.example": {"outcome": "delivered"}}
+    columns = {"deliveries": {"anna@x.example": known} | berta, "attempts": 1}
+    overwrite(email, status=Status.DELAYED, retry_at=LATE, **columns)
+    tell(kind, reason="blocked", message_id=email.message_id.strip("<>"), timestamp=at)
+    assert fresh(email).deliveries["anna@x.example"]["outcome"] == (then or outcome)
+    overwrite(email, status=Status.READY, retry_at=None)
+    run_mail()
+    assert len(esp) == (then is None)
+
+
+def test_mail_in_doubt_that_was_delivered_reads_sent(esp):
+    email = queued("anna")
+    doubt = {"anna@x.example": {"outcome": "in doubt"}}
+    overwrite(email, status=Status.BURIED, finished_at=LATE, deliveries=doubt)
+    tell("delivered", message_id=email.message_id)
+    assert fresh(email).mail_state == "sent"
 
 
 def test_a_soft_bounce_ends_when_it_was_delivered_after_all_but_not_before(esp):
