@@ -48,6 +48,16 @@ def test_a_connection_is_closed_when_it_is_old(server: ScriptedServer, settings:
     assert server.connections == 2
 
 
+def test_each_message_may_have_a_connection_and_no_more_than_one(
+    server: ScriptedServer, settings: Any
+) -> None:
+    setting(settings, MAIL_CONNECTION_MAX_AGE=0)
+    send(email_of(letter()))
+    assert server.connections == 1
+    send(email_of(letter()))
+    assert server.connections == 2
+
+
 def test_a_server_that_hung_up_on_an_idle_connection_costs_no_attempt(
     server: ScriptedServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -89,10 +89,11 @@ def connection(using: str) -> Iterator[KeptConnection]:
     ``ImproperlyConfigured``.
     """
     connections, name = _own_connections(), mailer_of(using)
-    kept = connections.pop(name, None) or _open(using)
-    if not kept.is_usable():
+    kept = connections.pop(name, None)
+    if kept is not None and not kept.is_usable():
         kept.close()
-        kept = _open(using)
+        kept = None
+    kept = kept or _open(using)
     try:
         yield kept
     except Exception:  # why: the conversation may have stopped anywhere
