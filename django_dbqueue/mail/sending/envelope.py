@@ -38,6 +38,11 @@ class Envelope:
     def handed_over_for(self) -> list[str]:
         return self.instead or self.recipients
 
+    def narrow(self, recipients: list[str]) -> None:
+        """Hand it over for these alone from now on."""
+        self._withheld |= {*self.recipients} - {*recipients}
+        self.recipients = recipients
+
     def address(self) -> None:
         """Make the message's own recipients those of the envelope."""
         message = self.message

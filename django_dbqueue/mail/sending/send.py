@@ -1,6 +1,7 @@
 """Sending one queued message through the mailer that the project has configured, and noting what
 that says of each recipient."""
 
+import re
 import smtplib
 from collections.abc import Callable
 from functools import partial
@@ -24,6 +25,9 @@ from .envelope import Envelope, envelope_for
 SPARE_SECONDS = 10.0  # of the time to run, to write the outcome
 TAKEN = {250, 251, 252}
 CLOSING = 421
+# To a recipient who is one too many for one message; a mailbox may be full, too.
+FULL = {452, 552}
+TOO_MANY = re.compile(rb"[45]\.5\.3\b|too many", re.IGNORECASE)
 OUTCOMES: dict[Meaning, Outcome] = {
     "retry": Outcome.DEFERRED,
     "pause": Outcome.DEFERRED,
@@ -153,6 +157,7 @@ class Attempt:
         self.deliveries = deliveries
         self._keep = keep
         self._until = monotonic() + seconds
+        self._half = monotonic() + seconds / 2
         # What the mailer calls the message.
         self.names: list[str] = []
         # What made it ask to be left alone.
@@ -164,11 +169,27 @@ class Attempt:
 
     def to(self, using: str) -> Exception | None:
         """Note what becomes of each recipient; what was raised, if anything was."""
+        error = self._say(using)
+        while error is None and (left := self._too_many()):
+            self.envelope.narrow(left)
+            error = self._say(using)
+        return error
+
+    def _say(self, using: str) -> Exception | None:
         error = self._try(using)
         if error is not None and self._was_hung_up(error):
             error = self._try(using)
         self._note(self._answers(error), self.deliveries)
         return error
+
+    def _too_many(self) -> list[str]:
+        """Whom the server would have with another message alone, as RFC 5321 has it: it has taken
+        this one for as many as it takes at once."""
+        recipients = self.envelope.recipients
+        if self._heard is None or self.envelope.handed != recipients or monotonic() > self._half:
+            return []
+        answers = zip(recipients, self._heard.recipients, strict=False)
+        return [one for one, (code, text) in answers if code in FULL and TOO_MANY.search(text)]
 
     def _note(self, answers: list[Delivery], deliveries: Deliveries) -> None:
         recipients = self.envelope.recipients
