@@ -1,5 +1,6 @@
 """A mailer of the project's makes other recipients of a message's own, as they do in staging."""
 
+import copy
 from collections.abc import Callable
 from typing import Any, ClassVar
 
@@ -18,7 +19,7 @@ def redirect(message: Any) -> None:
     message.to, message.cc, message.bcc = [address("dev")], [], []
 
 
-def copy(message: Any) -> None:
+def add_copy(message: Any) -> None:
     message.bcc = [*message.bcc, address("archive")]
 
 
@@ -28,8 +29,10 @@ def leave_out(message: Any) -> None:
 
 class Changing:
     change: ClassVar[Callable[[Any], None]]
+    of_its_own: ClassVar[Callable[[Any], Any]]
 
     def send_messages(self, messages: Any) -> Any:
+        messages = [Changing.of_its_own(message) for message in messages]
         for message in messages:
             Changing.change(message)
         return super().send_messages(messages)
@@ -43,9 +46,14 @@ class Memory(Changing, locmem.EmailBackend):
     pass
 
 
-@pytest.fixture
-def mailer(server, settings, monkeypatch):
+def itself(message: Any) -> Any:
+    return message
+
+
+@pytest.fixture(params=[itself, copy.copy, copy.deepcopy])
+def mailer(request, server, settings, monkeypatch):
     """Use it, changing messages so; the server that it delivers to."""
+    monkeypatch.setattr(Changing, "of_its_own", request.param, raising=False)
 
     def use(change):
         monkeypatch.setattr(Changing, "change", change, raising=False)
@@ -70,7 +78,7 @@ def test_so_it_is_where_the_server_has_hung_up_in_between(mailer):
 
 
 def test_an_added_copy_goes_out_and_who_has_the_message_does_not_get_it_again(mailer):
-    server = mailer(copy)
+    server = mailer(add_copy)
     email = sent("anna", "defer")
     assert outcomes(email) == {"anna": DELIVERED, "defer": DEFERRED}
     Suppression.objects.create(address=address("suppressed"))
@@ -98,7 +106,7 @@ def test_a_mailer_without_an_envelope_is_heeded_too(mailer, settings, mailoutbox
 
 
 def test_it_goes_on_from_those_of_the_override(mailer, settings):
-    server = mailer(copy)
+    server = mailer(add_copy)
     setting(settings, MAIL_OVERRIDE_RECIPIENTS=[address("qa")])
     assert outcomes(sent("anna")) == {"anna": ("redirected", 250)}
     assert [one.recipients for one in server.received] == [[address("qa"), address("archive")]]

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass, field
 from email.utils import getaddresses
+from functools import cache
+from typing import TYPE_CHECKING, Any, Self
 
 from django.core.mail import EmailMessage
 
@@ -18,6 +20,26 @@ ADDRESSING = {
     *("to", "cc", "bcc", "apparently-to"),
     *("resent-to", "resent-cc", "resent-bcc"),
 }
+
+
+if TYPE_CHECKING:
+    Base = EmailMessage
+else:
+    Base = object
+
+
+class Addressed(Base):
+    """Mixed into a message. A mailer may have redirected it, left somebody out, or added a copy."""
+
+    _envelope: "Envelope"
+
+    def recipients(self) -> list[str]:
+        return self._envelope.hand_over(super().recipients())
+
+
+@cache
+def _addressed(kind: Any) -> Any:
+    return type(kind.__name__, (Addressed, kind), {})
 
 
 @dataclass
@@ -49,14 +71,19 @@ class Envelope:
         if self.instead:
             message.extra_headers[ORIGINAL] = ", ".join(self.recipients)
             message.to, message.cc, message.bcc = [*self.instead], [], []
-        own = type(message).recipients
+        kind: Any = type(message)
+        if not issubclass(kind, Addressed):
+            message.__class__ = _addressed(kind)
+        message._envelope = self  # type: ignore[attr-defined]
 
-        def recipients() -> list[str]:
-            # A mailer may have redirected it, left somebody out, or added a copy.
-            self.handed = [r for r in dict.fromkeys(own(message)) if r not in self._withheld]
-            return [*self.handed]
+    def hand_over(self, recipients: list[str]) -> list[str]:
+        """For whom, of these."""
+        self.handed = [one for one in dict.fromkeys(recipients) if one not in self._withheld]
+        return [*self.handed]
 
-        message.recipients = recipients  # type: ignore[method-assign]
+    def __deepcopy__(self, _memo: object) -> Self:
+        # With a copy of the message that a mailer has made it is the same one.
+        return self
 
     def address_headers(self) -> None:
         """The headers as well, for mailers that have no envelope next to them, as SMTP has.
