@@ -29,6 +29,7 @@ from ..states import Status
 from .conf import mail_conf, mailers_configured
 from .models import Email
 from .outcomes import explain
+from .rows import inserts
 
 logger = logging.getLogger("django_dbqueue")
 
@@ -42,9 +43,6 @@ AGAIN = (
     "mail %r is not queued: attempt %d of %s, which the admins know to fail, is not the last one"
 )
 HOUR = 3600.0
-
-# What one INSERT carries at most: well below the smallest packet limit that servers come with.
-INSERT_BYTES = 4 * 1024 * 1024
 
 # What get_connection() may say of the server, and the setting that says it for the project.
 SETTINGS = {
@@ -135,15 +133,7 @@ class EmailBackend(BaseEmailBackend):
                 say_once(logging.ERROR, SWALLOWED, what, explain(error))
 
     def _insert(self, rows: list[Email]) -> None:
-        batches: list[list[Email]] = []
-        left = 0
-        for row in rows:
-            size = len(row.message.encode())
-            if size > left or not batches:
-                batches.append([])
-                left = INSERT_BYTES
-            batches[-1].append(row)
-            left -= size
+        batches = inserts(rows)
         # Without the savepoint a swallowed error would leave the caller's transaction broken.
         alone = len(batches) < 2 and not self._is_silent
         scope: AbstractContextManager[None] = nullcontext()

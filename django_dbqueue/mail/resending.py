@@ -1,4 +1,4 @@
-"""Sending many emails again: in chunks, each a transaction with one INSERT."""
+"""Sending many emails again: in chunks, each a transaction."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -13,6 +13,7 @@ from .models import Email, EmailFields
 from .models.email import again
 from .models.queryset import resends_of
 from .models.words import not_there
+from .rows import inserts
 
 
 @dataclass
@@ -50,5 +51,6 @@ def _resend(emails: Sequence[EmailFields], database: str) -> Resent:
             done.refused.append(str(error))
         else:
             done.old.append(email)
-    Email.objects.using(database).bulk_create(done.new)
+    for some in inserts(done.new):
+        Email.objects.using(database).bulk_create(some)
     return done

@@ -1,6 +1,6 @@
-"""The rows of emails wherever they are by now: gone through, locked, written to."""
+"""The rows of emails wherever they are by now: gone through, locked, written, written to."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, TypeVar
 
 from django.db import router
@@ -16,6 +16,9 @@ T = TypeVar("T", bound=Model)
 PLACES = (Email, ArchivedEmail)  # in this order: an email moves from the one to the other
 HAVE_ENDED = (Status.DONE, Status.BURIED)
 WINDOW_ROWS = 2000
+
+# What one INSERT carries at most: well below the smallest packet limit that servers come with.
+INSERT_BYTES = 4 * 1024 * 1024
 
 
 def mail_table() -> Table:
@@ -37,6 +40,20 @@ def windows(rows: "QuerySet[T]", *, newest_first: bool = False) -> "Iterator[Que
             return
         yield rows.filter(**{within: end})
         rows = rows.filter(**{beyond: end})
+
+
+def inserts(emails: Sequence[Email]) -> list[list[Email]]:
+    """In their order, what one INSERT each may carry."""
+    found: list[list[Email]] = []
+    left = 0
+    for email in emails:
+        size = len(email.message.encode())
+        if size > left or not found:
+            found.append([])
+            left = INSERT_BYTES
+        found[-1].append(email)
+        left -= size
+    return found
 
 
 def locked(table: Table, model: Any, key: Any) -> Any:

@@ -10,7 +10,7 @@ from django.core.mail import send_mail, send_mass_mail
 from django.db import DatabaseError, connection, transaction
 from django.test.utils import CaptureQueriesContext
 
-from django_dbqueue.mail import backends
+from django_dbqueue.mail import rows
 from django_dbqueue.mail.backends import EmailBackend
 from django_dbqueue.mail.checks import check_delivery
 from django_dbqueue.mail.models import ArchivedEmail, Email
@@ -61,7 +61,7 @@ def test_many_messages_are_one_insert(db_rows: None) -> None:
 def test_many_large_messages_are_several_inserts_in_one_transaction(
     db_rows: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(backends, "INSERT_BYTES", 5000)
+    monkeypatch.setattr(rows, "INSERT_BYTES", 5000)
     with CaptureQueriesContext(connection) as queries:
         assert EmailBackend().send_messages([letter(body="x" * 2000) for _ in range(4)]) == 4
     emails = [q for q in queries if q["sql"].startswith("INSERT") and "message" in q["sql"]]

@@ -8,12 +8,15 @@ import pytest
 from django.core.mail import EmailMultiAlternatives
 from django.db import connection, transaction
 from django.db.models import QuerySet
+from django.test.utils import CaptureQueriesContext
 
+from django_dbqueue.mail import rows
 from django_dbqueue.mail.deliveries import Outcome
 from django_dbqueue.mail.models import ArchivedEmail, Email
 from django_dbqueue.mail.models import email as module
 from django_dbqueue.mail.models.email import read
 from django_dbqueue.mail.privacy.erase import erase
+from django_dbqueue.mail.resending import resend_many
 from tests.kit.jobs import fresh, in_thread, start_all
 from tests.kit.mail import MAILER, archived, columns_of, enqueue, finished, letter, queued
 
@@ -30,6 +33,16 @@ def run_all() -> None:
 
 def recipients_of(outbox: list[Any]) -> list[list[str]]:
     return [message.recipients() for message in outbox]
+
+
+def test_many_are_queued_by_inserts_that_a_server_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    old = [finished(letter(body="x" * 2000), failed=True) for _ in range(5)]
+    monkeypatch.setattr(rows, "INSERT_BYTES", 5000)
+    with CaptureQueriesContext(connection) as queries:
+        assert len(resend_many(old).new) == 5
+    emails = [q for q in queries if q["sql"].startswith("INSERT") and "message" in q["sql"]]
+    assert len(emails) == 3
+    assert Email.objects.filter(resend_of__in=[one.pk for one in old]).count() == 5
 
 
 def test_a_failed_mail_is_sent_again_as_a_new_one_that_knows_it(mailoutbox: list[Any]) -> None:

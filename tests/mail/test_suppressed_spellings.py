@@ -56,7 +56,5 @@ def test_a_list_of_them_is_stored_as_they_are_compared():
 
 def test_one_is_looked_for_in_any_spelling():
     Suppression.objects.create(address="Anna@Bücher.Example")
-    Suppression.objects.create(address="bert@x.example")
     rows = Suppression.objects.filter(address="ANNA@bücher.example")
     assert rows.delete()[0] == 1
-    assert Suppression.objects.get(address__startswith="BERT@").address == "bert@x.example"
