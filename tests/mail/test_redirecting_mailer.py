@@ -2,6 +2,7 @@
 
 import copy
 from collections.abc import Callable
+from email.utils import parseaddr
 from typing import Any, ClassVar
 
 import pytest
@@ -25,6 +26,10 @@ def add_copy(message: Any) -> None:
 
 def leave_out(message: Any) -> None:
     message.to = [one for one in message.to if not one.startswith("real")]
+
+
+def spell_anew(message: Any) -> None:
+    message.to = [parseaddr(one)[1].lower() for one in message.to]
 
 
 class Changing:
@@ -110,3 +115,27 @@ def test_it_goes_on_from_those_of_the_override(mailer, settings):
     setting(settings, MAIL_OVERRIDE_RECIPIENTS=[address("qa")])
     assert outcomes(sent("anna")) == {"anna": ("redirected", 250)}
     assert [one.recipients for one in server.received] == [[address("qa"), address("archive")]]
+
+
+def test_a_mailer_may_spell_addresses_as_it_likes(mailer):
+    server = mailer(spell_anew)
+    Suppression.objects.create(address=address("gone"))
+    names = ["Anna", "Gone", "Defer", "Refuse"]
+    email = sent(*[f"{name} <{address(name)}>" for name in names])
+    refused = ("refused", 550)
+    expected = {"Anna": DELIVERED, "Gone": ("suppressed", None), "Refuse": refused}
+    assert outcomes(email) == {**expected, "Defer": DEFERRED}
+    server.to_recipients.clear()
+    assert outcomes(retried(email)) == {**expected, "Defer": DELIVERED}
+    assert [one.recipients for one in server.received] == [[address("anna")], [address("defer")]]
+
+
+def test_of_two_who_differ_in_capitals_alone_each_is_heeded(mailer):
+    server = mailer(add_copy)
+    server.to_recipients["anna"] = "450 busy"
+    email = sent("Anna", "anna")
+    assert outcomes(email) == {"Anna": DELIVERED, "anna": DEFERRED}
+    server.to_recipients.clear()
+    assert outcomes(retried(email)) == {"Anna": DELIVERED, "anna": DELIVERED}
+    got = [[one.partition("@")[0] for one in it.recipients] for it in server.received]
+    assert got == [["Anna", "archive"], ["anna", "archive"]]

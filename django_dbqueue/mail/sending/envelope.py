@@ -9,7 +9,7 @@ from django.core.mail import EmailMessage
 
 from ..conf import mail_conf
 from ..deliveries import Deliveries, Delivery, Outcome, address_of, readable
-from ..models.suppression import Suppression
+from ..models.suppression import Suppression, normal
 
 ORIGINAL = "X-Original-To"
 LISTS = ("to", "cc", "bcc")
@@ -54,7 +54,9 @@ class Envelope:
     handed: list[str] = field(init=False, default_factory=list)
 
     def __post_init__(self) -> None:
-        self._withheld = {*self.message.recipients()} - {*self.handed_over_for}
+        self._withheld: set[str] = set()
+        self._places: dict[str, int] = {}
+        self._withhold(self.message.recipients())
 
     @property
     def handed_over_for(self) -> list[str]:
@@ -62,8 +64,13 @@ class Envelope:
 
     def narrow(self, recipients: list[str]) -> None:
         """Hand it over for these alone from now on."""
-        self._withheld |= {*self.recipients} - {*recipients}
-        self.recipients = recipients
+        others, self.recipients = self.recipients, recipients
+        self._withhold(others)
+
+    def _withhold(self, recipients: list[str]) -> None:
+        """All of these that it is not to be handed over for."""
+        self._wanted = set(map(address_of, self.handed_over_for))
+        self._withheld |= set(map(address_of, recipients)) - self._wanted
 
     def address(self) -> None:
         """Make the message's own recipients those of the envelope."""
@@ -77,9 +84,25 @@ class Envelope:
         message._envelope = self  # type: ignore[attr-defined]
 
     def hand_over(self, recipients: list[str]) -> list[str]:
-        """For whom, of these."""
-        self.handed = [one for one in dict.fromkeys(recipients) if one not in self._withheld]
+        """For whom, of these, however a mailer spells them: each address once."""
+        given: dict[str, str] = {}
+        for one in recipients:
+            given.setdefault(address_of(one), one)
+        new = given.keys() - self._wanted - self._withheld
+        kept_back = set(map(normal, self._withheld)) if new else set()
+        self.handed, self._places = [], {}
+        for address, one in given.items():
+            key = normal(address) if address in new else address
+            if address in self._wanted or (address in new and key not in kept_back):
+                self._places.setdefault(key, len(self.handed))
+                self.handed.append(one)
         return [*self.handed]
+
+    def place_of(self, recipient: str) -> int | None:
+        """Of one of its own among those whom the mailer has handed it over for."""
+        address = address_of(recipient)
+        place = self._places.get(address)
+        return self._places.get(normal(address)) if place is None else place
 
     def __deepcopy__(self, _memo: object) -> Self:
         # With a copy of the message that a mailer has made it is the same one.

@@ -264,11 +264,10 @@ class Attempt:
 
     def _refusal(self, number: int) -> Delivery | None:
         """What the server said to a recipient that it did not take."""
-        whom, handed = self.envelope.handed_over_for[number], self.envelope.handed
-        if self._heard is None or whom not in handed:
+        place = self.envelope.place_of(self.envelope.handed_over_for[number])
+        if self._heard is None or place is None:
             return None
-        number = handed.index(whom)
-        said = self._heard.recipients[number : number + 1]
+        said = self._heard.recipients[place : place + 1]
         if not said or said[0][0] in TAKEN:
             return None
         return self._judged(RecipientRefused(*said[0]))
