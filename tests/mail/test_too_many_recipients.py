@@ -5,10 +5,11 @@ import time
 from collections import Counter
 
 import pytest
+from django.core.mail.backends.smtp import EmailBackend
 
 from django_dbqueue.mail.models import Suppression
 from django_dbqueue.states import Status
-from tests.kit.mail import address, outcomes, sent, setting
+from tests.kit.mail import address, deliver_to, outcomes, sent, setting
 
 pytestmark = pytest.mark.usefixtures("db_rows")
 
@@ -85,3 +86,31 @@ def test_not_without_end(takes, monkeypatch):
     server.before_answer = lambda _: time.sleep(0.3)
     assert outcomes(sent("anna", "bert"))["bert"] == ("deferred", 452)
     assert sizes(server) == [1]
+
+
+def test_those_of_the_override_do_not_get_a_part_of_it_anew(takes, settings):
+    """They share one outcome; where they were the mail's own, some would be left deferred."""
+    server, names = takes(2), ["anna", "bert", "carl"]
+    setting(settings, MAIL_OVERRIDE_RECIPIENTS=[address(name) for name in names])
+    assert outcomes(sent(*names)) == dict.fromkeys(names, ("deferred", 452))
+    assert sizes(server) == [2]
+
+
+class Swallowing(EmailBackend):
+    """It says of what was refused that it was sent."""
+
+    def send_messages(self, email_messages):
+        try:
+            return super().send_messages(email_messages)
+        except smtplib.SMTPRecipientsRefused:
+            return len(email_messages)
+
+
+def test_it_is_not_handed_over_again_where_it_was_taken_for_nobody(takes, settings, monkeypatch):
+    monkeypatch.setattr("django_dbqueue.mail.sending.send.SPARE_SECONDS", 297)
+    server, asked = takes(0), []
+    deliver_to(settings, server.port, f"{__name__}.Swallowing")
+    ask = Swallowing.send_messages
+    monkeypatch.setattr(Swallowing, "send_messages", lambda *all_: asked.append(all_) or ask(*all_))
+    assert outcomes(sent("anna", "bert")) == dict.fromkeys(["anna", "bert"], ("deferred", 452))
+    assert len(asked) == 1

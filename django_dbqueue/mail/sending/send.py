@@ -185,10 +185,12 @@ class Attempt:
     def _too_many(self) -> list[str]:
         """Whom the server would have with another message alone, as RFC 5321 has it: it has taken
         this one for as many as it takes at once."""
-        recipients = self.envelope.recipients
-        if self._heard is None or self.envelope.handed != recipients or monotonic() > self._half:
+        heard, recipients = self._heard, self.envelope.recipients
+        if heard is None or heard.end is None or monotonic() > self._half:
             return []
-        answers = zip(recipients, self._heard.recipients, strict=False)
+        if self.envelope.instead or self.envelope.handed != recipients:
+            return []
+        answers = zip(recipients, heard.recipients, strict=False)
         return [one for one, (code, text) in answers if code in FULL and TOO_MANY.search(text)]
 
     def _note(self, answers: list[Delivery], deliveries: Deliveries) -> None:
