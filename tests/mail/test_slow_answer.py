@@ -105,6 +105,29 @@ def test_who_there_is_no_time_for_gets_it_with_the_next_attempt(server, monkeypa
     assert sorted(got) == [f"r{number}@x.example" for number in range(7)]
 
 
+def test_all_are_asked_for_where_a_mail_has_too_little_time_from_the_first(server):
+    email = email_of(letter("anna", "bert", "carl"))
+    email.time_to_run = 5
+    email.save()
+    run_mail()
+    assert outcomes(fresh(email)) == dict.fromkeys(["anna", "bert", "carl"], ("delivered", 250))
+
+
+def every_refusal_is_final(_):
+    return "fail"
+
+
+def test_who_was_not_asked_for_is_not_judged(server, settings, monkeypatch):
+    setting(settings, MAIL_CLASSIFIER=f"{__name__}.every_refusal_is_final")
+    monkeypatch.setattr(Conversation, "may_ask_another", lambda self: len(self.recipients) < 2)
+    email = sent("anna", "defer", "bert")
+    assert outcomes(email) == {
+        "anna": ("delivered", 250),
+        "defer": ("refused", 450),
+        "bert": ("deferred", 450),
+    }
+
+
 @pytest.mark.parametrize(("seconds", "found"), [(0, 1), (240, 0), (299.5, 0), (300, 1)])
 def test_a_check_keeps_it_below_the_time_to_run(settings, seconds, found):
     deliver_to(settings, 0, MEMORY)

@@ -181,8 +181,9 @@ class Conversation:
     is_in_doubt: bool = False
 
     def may_ask_another(self) -> bool:
-        """Half of the time is for the message itself."""
-        return not self.recipients or monotonic() - self.begun < (self.until - self.begun) / 2
+        """Half of the time is for the message itself, where there is any."""
+        seconds = self.until - self.begun
+        return not self.recipients or seconds <= 0 or monotonic() - self.begun < seconds / 2
 
 
 class Listening(Client):

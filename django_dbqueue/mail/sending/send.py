@@ -19,7 +19,7 @@ from ..headers import withhold_message_id
 from ..models.mailer import Mailer
 from ..models.provider import NAME_MAX_CHARS, ProviderNote
 from ..outcomes import Meaning, NotTaken, RecipientRefused, code_and_text, explain, meaning_of
-from .connections import Conversation, connection, conversation_on
+from .connections import NOT_ASKED, Conversation, connection, conversation_on
 from .envelope import Envelope, envelope_for
 
 SPARE_SECONDS = 10.0  # of the time to run, to write the outcome
@@ -272,6 +272,8 @@ class Attempt:
         said = self._heard.recipients[place : place + 1]
         if not said or said[0][0] in TAKEN:
             return None
+        if said[0] is NOT_ASKED:
+            return delivery(Outcome.DEFERRED, *NOT_ASKED)  # whatever a project makes of a 450
         return self._judged(RecipientRefused(*said[0]))
 
     def _by_error(self, error: Exception | None) -> Delivery:
