@@ -58,3 +58,13 @@ def test_one_is_looked_for_in_any_spelling():
     Suppression.objects.create(address="Anna@Bücher.Example")
     rows = Suppression.objects.filter(address="ANNA@bücher.example")
     assert rows.delete()[0] == 1
+
+
+@pytest.mark.parametrize("to", ['" anna"@x.example', '"\\"anna\\""@x.example', "J\u030c@x.example"])
+def test_a_strange_spelling_is_found_as_it_was_given(to):
+    Suppression.objects.create(address=to)
+    assert list(Suppression.objects.among([to])) == [to]
+    assert not Suppression.objects.suppress(to, Reason.BOUNCE)
+    assert Suppression.objects.filter(address=to).delete()[0] == 1
+    assert Suppression.objects.suppress(to, Reason.BOUNCE)
+    assert list(Suppression.objects.among([to])) == [to]

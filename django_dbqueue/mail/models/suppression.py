@@ -18,17 +18,25 @@ class Reason(models.TextChoices):
     BY_HAND = "by hand", gettext_lazy("by hand")
 
 
-def normal(address: str) -> str:
+class Normal(str):
+    """It is compared as it is: some spellings would change a second time."""
+
+    __slots__ = ()
+
+
+def normal(address: str) -> Normal:
     """An address as it is compared: however it is spelled, it is the same person.
 
     The domain in punycode: to some databases an umlaut is its vowel.
     """
+    if isinstance(address, Normal):
+        return address
     local, domain = canonical(address)
     try:
         domain = punycode(domain)
     except UnicodeError:
         pass  # no domain, then
-    return f"{local}@{domain}" if local else domain
+    return Normal(f"{local}@{domain}" if local else domain)
 
 
 class AddressField(models.CharField):  # type: ignore[type-arg]
@@ -43,7 +51,7 @@ class AddressField(models.CharField):  # type: ignore[type-arg]
         return super().pre_save(model_instance, add)
 
     def get_prep_value(self, value: Any) -> Any:
-        return normal(value) if isinstance(value, str) else super().get_prep_value(value)
+        return str(normal(value)) if isinstance(value, str) else super().get_prep_value(value)
 
 
 class SuppressionManager(models.Manager["Suppression"]):
@@ -59,7 +67,7 @@ class SuppressionManager(models.Manager["Suppression"]):
         table = connections[database].ops.quote_name(self.model._meta.db_table)
         marks = ", ".join(["%s"] * len(wanted))
         with connections[database].cursor() as cursor:
-            cursor.execute(f"SELECT 1 FROM {table} WHERE address IN ({marks})", wanted)
+            cursor.execute(f"SELECT 1 FROM {table} WHERE address IN ({marks})", [*map(str, wanted)])
             if cursor.fetchone() is None:
                 return {}
         rows = {row.address: row for row in self.using(database).filter(address__in=wanted)}
@@ -67,7 +75,7 @@ class SuppressionManager(models.Manager["Suppression"]):
 
     def suppress(self, address: str, reason: Reason, note: str = "") -> bool:
         """No more mail to this address; False where that was so before."""
-        row = self.model(address=normal(address)[:320], reason=reason, note=note[:500])
+        row = self.model(address=Normal(normal(address)[:320]), reason=reason, note=note[:500])
         database = router.db_for_write(self.model)
         before = self.using(database).filter(address=row.address).exists()
         self.using(database).bulk_create([row], ignore_conflicts=True)
