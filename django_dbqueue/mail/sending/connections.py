@@ -173,7 +173,8 @@ class Conversation:
     begun: float = field(default_factory=monotonic, init=False)
     # Called before the message itself goes out.
     before_data: Callable[[], object] = lambda: None
-    # To each recipient, in their order, as far as it came.
+    # Whom it was asked for, and what it said to each, in their order, as far as it came.
+    asked: list[str] = field(default_factory=list)
     recipients: list[Answer] = field(default_factory=list)
     # To the whole of the message.
     end: Answer | None = None
@@ -194,6 +195,7 @@ class Listening(Client):
     def rcpt(self, recip: str, options: Any = ()) -> Answer:
         heard = self.listener.conversation
         answer = super().rcpt(recip, options) if heard.may_ask_another() else NOT_ASKED
+        heard.asked.append(recip)
         heard.recipients.append(answer)
         return answer
 

@@ -1,6 +1,7 @@
 """Sending one queued message through the mailer that the project has configured, and noting what
 that says of each recipient."""
 
+import logging
 import re
 import smtplib
 from collections.abc import Callable
@@ -18,11 +19,15 @@ from ..deliveries import CUT_OFF, OPEN, SENT, Deliveries, Delivery, Outcome, add
 from ..headers import withhold_message_id
 from ..models.mailer import Mailer
 from ..models.provider import NAME_MAX_CHARS, ProviderNote
+from ..models.suppression import normal
 from ..outcomes import Meaning, NotTaken, RecipientRefused, code_and_text, explain, meaning_of
 from .connections import NOT_ASKED, Conversation, connection, conversation_on
 from .envelope import Envelope, envelope_for
 
+logger = logging.getLogger("django_dbqueue")
+
 SPARE_SECONDS = 10.0  # of the time to run, to write the outcome
+DONE = 250
 TAKEN = {250, 251, 252}
 CLOSING = 421
 # To a recipient who is one too many for one message; a mailbox may be full, too.
@@ -139,6 +144,8 @@ def _conclude(deliveries: Deliveries, error: Exception | None) -> None:
         raise error or Retry(reason=deliveries.summary())
     if deliveries.having({Outcome.REFUSED}) or not deliveries.having(SENT):
         raise Bury(explain(error) if error else deliveries.summary()) from error
+    if error is not None:
+        logger.error("the mail is sent, and then its mailer raised: %s", explain(error))
 
 
 class Attempt:
@@ -260,9 +267,18 @@ class Attempt:
             return refusal
         if error is not None and heard.is_in_doubt:
             return delivery(Outcome.IN_DOUBT, None, explain(error))
-        if error is None and heard.end is not None:
+        if heard.end is not None and (error is None or self._is_taken(number, heard)):
             return delivery(Outcome.DELIVERED, *heard.end)
         return self._by_error(error)
+
+    def _is_taken(self, number: int, heard: Conversation) -> bool:
+        """Whether the server took the whole message for this one, before the mailer raised."""
+        whom = self.envelope.handed_over_for[number]
+        place = self.envelope.place_of(whom)
+        if place is None or heard.end is None or heard.end[0] != DONE:
+            return False
+        asked = heard.asked[place : place + 1]
+        return [normal(address_of(one)) for one in asked] == [normal(address_of(whom))]
 
     def _refusal(self, number: int) -> Delivery | None:
         """What the server said to a recipient that it did not take."""
