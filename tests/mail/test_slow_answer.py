@@ -8,6 +8,7 @@ import pytest
 from django_dbqueue.mail.checks import check_settings
 from django_dbqueue.mail.in_doubt import mark_as_sent
 from django_dbqueue.mail.models import Email
+from django_dbqueue.mail.sending import connections
 from django_dbqueue.mail.sending.connections import Conversation, Listening
 from django_dbqueue.states import Status
 from tests.kit.jobs import fresh
@@ -86,14 +87,14 @@ def test_a_backend_that_waits_longer_by_itself_goes_on_doing_so(slow, settings, 
 
 def test_who_there_is_no_time_for_gets_it_with_the_next_attempt(server, monkeypatch):
     """Else its child would be killed with each attempt, and nobody would get it."""
-    monkeypatch.setattr("django_dbqueue.mail.sending.send.SPARE_SECONDS", 299)
-    ask = smtplib.SMTP.rcpt
+    ask, late = smtplib.SMTP.rcpt, [0.0]
 
-    def ask_slowly(*args):
-        time.sleep(0.15)
-        return ask(*args)
+    def ask_slowly(client, *args):
+        late[0] = 60.0 * (len(client.listener.conversation.recipients) + 1)
+        return ask(client, *args)
 
     monkeypatch.setattr(smtplib.SMTP, "rcpt", ask_slowly)
+    monkeypatch.setattr(connections, "monotonic", lambda: time.monotonic() + late[0])
     email = sent("refuse", *[f"r{number}" for number in range(7)])
     assert (email.mail_state.partition(",")[0], email.attempts) == ("partly sent", 1)
     assert outcomes(email)["refuse"] == ("refused", 550)
