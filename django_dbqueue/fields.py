@@ -12,6 +12,7 @@ from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.db import models
 from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.models.functions.datetime import TruncBase
 from django.db.models.sql.compiler import SQLCompiler
 from django.utils import timezone
 
@@ -70,6 +71,13 @@ class Extreme(datetime.datetime):
     """An instant of the first or the last year there is: some zones may have no date for it."""
 
     convert_to_local_time = False  # so Django's templates and admin show it in UTC
+
+
+class ReadFirst(list[Any]):
+    """Converters of a field that come before those of an expression over it, not after them."""
+
+    def __radd__(self, others: list[Any]) -> list[Any]:
+        return [*self, *others]
 
 
 class InstantField(models.DateTimeField):  # type: ignore[type-arg]
@@ -136,6 +144,9 @@ class InstantField(models.DateTimeField):  # type: ignore[type-arg]
             return sql, params
         return self.readable(compiler.connection, sql, bool(params)), params
 
+    def get_db_converters(self, connection: BaseDatabaseWrapper) -> list[Any]:
+        return ReadFirst([self.from_db_value])
+
     def from_db_value(
         self, value: Any, expression: Any, connection: BaseDatabaseWrapper
     ) -> datetime.datetime | None:
@@ -144,6 +155,8 @@ class InstantField(models.DateTimeField):  # type: ignore[type-arg]
         try:
             if isinstance(value, str):
                 value = datetime.datetime.fromisoformat(value)
+            if settings.USE_TZ and isinstance(expression, TruncBase):
+                return _as_read(value)  # it gives it its own zone
             instant: datetime.datetime = value.replace(tzinfo=UTC)
             if settings.USE_TZ:
                 if datetime.MINYEAR < instant.year < datetime.MAXYEAR:
@@ -152,6 +165,12 @@ class InstantField(models.DateTimeField):  # type: ignore[type-arg]
             return timezone.make_naive(instant, timezone.get_default_timezone())
         except (ValueError, OverflowError):
             return None
+
+
+def _as_read(moment: datetime.datetime) -> datetime.datetime:
+    """What a clock shows: PostgreSQL is asked for it as for one in UTC, and answers in the zone of
+    the session."""
+    return moment.astimezone(UTC) if timezone.is_aware(moment) else moment
 
 
 def aware(moment: datetime.datetime) -> datetime.datetime:

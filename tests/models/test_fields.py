@@ -9,11 +9,14 @@ from typing import Any
 
 import pytest
 from django.apps import apps
+from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.db import connection
 from django.db.migrations.autodetector import MigrationAutodetector
 from django.db.migrations.state import ModelState, ProjectState
 from django.db.migrations.writer import MigrationWriter
+from django.db.models import Count
+from django.db.models.functions import TruncDay
 from django.db.models.signals import post_init
 from django.test import override_settings
 from django.utils import timezone
@@ -244,6 +247,23 @@ def test_an_instant_that_utc_has_no_year_for_is_refused_by_name():
     west = override_settings(USE_TZ=False, TIME_ZONE="America/New_York")
     with west, pytest.raises(ValidationError, match="expires_at must be a datetime"):
         Note.objects.enqueue(expires_at=datetime.datetime.max)
+
+
+@pytest.mark.any_database
+@pytest.mark.parametrize("name", ["UTC", "Asia/Kathmandu"])
+def test_instants_are_truncated_to_days_of_the_projects_zone(name):
+    knows_zones = connection.features.has_zoneinfo_database
+    if not settings.USE_TZ or (name != "UTC" and not knows_zones):
+        return  # nor does Django know the zone
+    instant = datetime.datetime(2024, 7, 1, 20, 50, tzinfo=datetime.UTC)
+    for due in [instant, instant + datetime.timedelta(minutes=1), *[None] * knows_zones]:
+        Note.objects.create(retry_at=due)
+    with override_settings(TIME_ZONE=name):
+        zone = timezone.get_default_timezone()
+        of_each = dict(Note.objects.values_list(TruncDay("retry_at")).annotate(Count("pk")))
+    midnight = datetime.datetime.combine(instant.astimezone(zone), datetime.time(), zone)
+    assert of_each.pop(None, 1) == 1
+    assert of_each == {midnight: 2}
 
 
 def test_an_instant_field_takes_no_auto_now():
