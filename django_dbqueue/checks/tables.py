@@ -183,7 +183,7 @@ def _check_attributes(model: Model) -> Iterator[CheckMessage]:
     above = model.__mro__[: model.__mro__.index(Job)]
     theirs = [part for part in above if not part.__module__.startswith("django_dbqueue.")]
     defined = {name for part in theirs for name in vars(part)}
-    fields = {field.name for field in model._meta.get_fields()}
+    fields = {_attribute_of(field) for field in model._meta.get_fields()}
     for name in sorted((RESERVED & defined) | (OURS & fields)):
         yield Error(
             f"{name!r} is a verb or an attribute of every job and was redefined.",
@@ -202,6 +202,11 @@ def _check_attributes(model: Model) -> Iterator[CheckMessage]:
             obj=model,
             id="dbqueue.E004",
         )
+
+
+def _attribute_of(field: Any) -> Any:
+    """By which a job has it: what refers to jobs goes by another name in their queries."""
+    return field.name if field.concrete or not field.auto_created else field.get_accessor_name()
 
 
 def _check_parents_and_key(model: Model) -> Iterator[CheckMessage]:

@@ -154,6 +154,32 @@ def test_a_redefined_verb_is_found():
     assert "'complete'" in text(Method)
 
 
+def test_what_refers_to_jobs_may_be_called_as_a_verb_unless_a_job_would_lose_the_verb():
+    class Referred(Job):
+        class Meta(Job.Meta):
+            app_label = APP
+
+    class Run(models.Model):
+        job = models.ForeignKey(Referred, models.CASCADE)
+
+        class Meta:
+            app_label = APP
+
+    class Hidden(Job):
+        class Meta(Job.Meta):
+            app_label = APP
+
+    class Release(models.Model):
+        job = models.OneToOneField(Hidden, models.CASCADE)
+
+        class Meta:
+            app_label = APP
+
+    assert hasattr(Referred, "run_set")
+    assert ids(Referred) == []
+    assert ids(Hidden) == ["E003"]
+
+
 def test_what_a_table_is_meant_to_define_is_allowed():
     class Sound(Job):
         class Meta(Job.Meta):
