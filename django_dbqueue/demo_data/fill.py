@@ -14,7 +14,7 @@ from django.utils.module_loading import autodiscover_modules
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop, ngettext
 
-from ..exceptions import Bury
+from ..exceptions import Bury, DBQueueError
 from ..fields import DbNow
 from ..lifecycle import claim, operator
 from ..lifecycle.policy import policy_of
@@ -83,7 +83,7 @@ def fill(jobs: int, tables: list[str], using: str | None = None) -> list[Filled]
         Queue.objects.db_manager(served.using).pause(served.job_table, QUEUE, None, REASON)
         try:
             Filler(table, random.Random(jobs)).fill(jobs)
-        except (CannotFill, ValidationError, Error) as error:
+        except (CannotFill, DBQueueError, ValidationError, Error) as error:
             _remove(served)
             why = " ".join(getattr(error, "messages", None) or [str(error)]).strip()
             results.append(Filled(served.label, 0, why))

@@ -94,6 +94,16 @@ def test_a_table_of_which_no_example_can_be_made_is_named_and_left_as_it_is():
     assert not Minute.objects.filter(job_table="shop_thumbnail").exists()
 
 
+def test_a_queue_that_has_no_room_for_examples_is_named_and_left_as_it_is(settings):
+    settings.DBQUEUE = {"QUEUES": {"dbqueue_mail.email": {"max_length": 40}}}
+    said = {one.table: str(one) for one in fill(100, TABLES)}
+    of_email = said["dbqueue_mail.email"]
+    assert "left out: queue demo of dbqueue_mail.email never has room for" in of_email
+    assert said["queueapp.note"] == "queueapp.note: 100 jobs in its queue demo"
+    assert not Email.objects.exists()
+    assert not Queue.objects.filter(job_table=Email._meta.db_table).exists()
+
+
 @pytest.mark.parametrize("jobs", ["0", "10001"])
 def test_more_than_the_limit_is_refused_and_nothing_is_written(jobs):
     with pytest.raises(CommandError, match="--jobs must be at least 1 and at most 10000"):
