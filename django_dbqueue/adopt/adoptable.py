@@ -12,7 +12,7 @@ from django.utils.translation import gettext as _
 from ..checks.tables import LOOSE, check_table
 from ..conf import nearest
 from ..lifecycle.table import LIFECYCLE_COLUMNS
-from ..models import Job
+from ..models import Job, KeyedJob
 from ..states import Status
 
 Model = type[models.Model]
@@ -115,9 +115,10 @@ def _migration_that_runs_old_rows(model: Model, loader: MigrationLoader) -> str:
     return ""
 
 
-def refuse_clashes(model: Model, before: Model) -> None:
+def refuse_clashes(model: type[Job], before: Model) -> None:
     """Columns whose contents would be taken for ours."""
-    ours, clashes = {field.name for field in Job._meta.fields}, []
+    kind_of_table = KeyedJob if model.takes_keys else Job
+    ours, clashes = {field.name for field in kind_of_table._meta.fields}, []
     for field in before._meta.get_fields():
         names = {field.name, str(getattr(field, "column", "")).lower()}
         if not names & ours or not isinstance(field, models.Field):

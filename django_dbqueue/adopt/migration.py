@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from django.apps import apps
 from django.core.management.utils import run_formatters
-from django.db import DEFAULT_DB_ALIAS, router
+from django.db import DEFAULT_DB_ALIAS
 from django.db.migrations import (
     AddConstraint,
     AddField,
@@ -80,8 +80,8 @@ class Adoption:
 
     def summary(self) -> list[str]:
         """What the migration does, what it means for rows old and new, and what comes next."""
-        app, alias = self.model._meta.app_label, router.db_for_write(self.model)
-        database = "" if alias == DEFAULT_DB_ALIAS else f" --database {alias}"
+        app, places = self.model._meta.app_label, self.model.written_databases()
+        databases = ["" if one == DEFAULT_DB_ALIAS else f" --database {one}" for one in places]
         rest = _("Not in it; for these run `manage.py makemigrations %(app)s` afterwards:")
         old_rows = _(
             "Rows that the table has when this is applied are done: they never run. They have no\n"
@@ -93,7 +93,7 @@ class Adoption:
             *([rest % {"app": app}] if self.left else []),
             *(f"  {change}" for change in self.left),
             _("Next (from then on, old code that still runs cannot insert rows):"),
-            f"  manage.py migrate {app}{database}",
+            *(f"  manage.py migrate {app}{database}" for database in databases),
         ]
 
 

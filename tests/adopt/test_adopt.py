@@ -158,6 +158,16 @@ def test_it_says_what_the_migration_does_and_what_comes_next(project):
 
 
 @pytest.mark.any_database
+def test_of_a_table_on_several_databases_each_is_migrated(project):
+    an_old_model(project)
+    on_both = "@classmethod\n    def written_databases(cls):\n        return ['default', 'north']\n"
+    project.models(AFTER.format(key=on_both))
+    [told] = project.answers(ADOPT)
+    commands = ["  manage.py migrate kiosk", "  manage.py migrate kiosk --database north"]
+    assert told.splitlines()[-2:] == commands
+
+
+@pytest.mark.any_database
 def test_a_dry_run_prints_the_migration_and_writes_nothing(project):
     an_old_model(project)
     [printed] = project.answers([*ADOPT, "--dry-run"])
@@ -249,6 +259,9 @@ class Clash(models.Model):
     errors = models.ManyToManyField(Plain)
     fine = models.TextField()
 
+class Keyed(models.Model):
+    concurrency_key = models.TextField()
+
 class Bare(models.Model):
     pass
 
@@ -263,6 +276,8 @@ class Adopted(Job):
         pass
 """
 FAULTY_AFTER = """
+from django_dbqueue.models import KeyedJob
+
 class Plain(models.Model):
     pass
 
@@ -270,6 +285,10 @@ class Clash(Job):
     fine = models.TextField()
 
     class Meta(Job.Meta):
+        pass
+
+class Keyed(KeyedJob):
+    class Meta(KeyedJob.Meta):
         pass
 
 class Bare(Job):
@@ -318,6 +337,7 @@ REFUSED = {
         "rename them first",
         "makemigrations kiosk",
     ],
+    "kiosk.Keyed": ["concurrency_key (textfield)", "rename them first"],
     "kiosk.Bare": ["has lost the indexes", "class meta(job.meta)", "dbqueue.e001"],
     "kiosk.Verb": ["'release' is a verb", "dbqueue.e003"],
 }
