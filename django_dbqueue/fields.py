@@ -12,6 +12,7 @@ from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.db import models
 from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.backends.base.operations import BaseDatabaseOperations
 from django.db.models.functions.datetime import TruncBase
 from django.db.models.sql.compiler import SQLCompiler
 from django.utils import timezone
@@ -74,10 +75,15 @@ class Extreme(datetime.datetime):
 
 
 class ReadFirst(list[Any]):
-    """Converters of a field that come before those of an expression over it, not after them."""
+    """Converters of a field that come in place of the backend's for such a column, and before those
+    of an expression over it, not after them."""
 
-    def __radd__(self, others: list[Any]) -> list[Any]:
-        return [*self, *others]
+    def __radd__(self, others: list[Any]) -> "ReadFirst":
+        return ReadFirst([*self, *(one for one in others if not _is_of_backend(one))])
+
+
+def _is_of_backend(converter: Any) -> bool:
+    return isinstance(getattr(converter, "__self__", None), BaseDatabaseOperations)
 
 
 class InstantField(models.DateTimeField):  # type: ignore[type-arg]
@@ -100,7 +106,7 @@ class InstantField(models.DateTimeField):  # type: ignore[type-arg]
             raise TypeError("an InstantField takes db_default=DbNow(), not auto_now")
 
     def get_internal_type(self) -> str:
-        return "InstantField"
+        return "DateTimeField"  # by which Django knows how to subtract one from another
 
     def db_type(self, connection: BaseDatabaseWrapper) -> str:
         return connection.data_types["DateTimeField"]

@@ -286,9 +286,7 @@ def conversions(
     """Position, converters and expression of each field whose values need some."""
     for position, column in enumerate(fetched):
         expression = column.get_col(column.model._meta.db_table)
-        converters = [
-            *connection.ops.get_db_converters(expression),
-            *column.get_db_converters(connection),
-        ]
+        converters = connection.ops.get_db_converters(expression)
+        converters = converters + column.get_db_converters(connection)  # which may replace them
         if converters:
             yield position, tuple(converters), expression

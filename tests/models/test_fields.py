@@ -15,7 +15,7 @@ from django.db import connection
 from django.db.migrations.autodetector import MigrationAutodetector
 from django.db.migrations.state import ModelState, ProjectState
 from django.db.migrations.writer import MigrationWriter
-from django.db.models import Count
+from django.db.models import Avg, Count, F
 from django.db.models.functions import TruncDay
 from django.db.models.signals import post_init
 from django.test import override_settings
@@ -249,7 +249,6 @@ def test_an_instant_that_utc_has_no_year_for_is_refused_by_name():
         Note.objects.enqueue(expires_at=datetime.datetime.max)
 
 
-@pytest.mark.any_database
 @pytest.mark.parametrize("name", ["UTC", "Asia/Kathmandu"])
 def test_instants_are_truncated_to_days_of_the_projects_zone(name):
     knows_zones = connection.features.has_zoneinfo_database
@@ -264,6 +263,18 @@ def test_instants_are_truncated_to_days_of_the_projects_zone(name):
     midnight = datetime.datetime.combine(instant.astimezone(zone), datetime.time(), zone)
     assert of_each.pop(None, 1) == 1
     assert of_each == {midnight: 2}
+
+
+def test_the_time_between_two_instants_can_be_asked_for():
+    begin = timezone.now()
+    for days in (100, 300):
+        Note.objects.create(retry_at=begin, expires_at=begin + datetime.timedelta(days=days))
+    took = F("expires_at") - F("retry_at")
+    assert Note.objects.aggregate(mean=Avg(took)) == {"mean": datetime.timedelta(days=200)}
+    long = Note.objects.annotate(took=took).filter(took__gt=datetime.timedelta(days=299))
+    assert [note.took for note in long] == [datetime.timedelta(days=300)]
+    age = Note.objects.annotate(age=DbNow() - F("created_at")).first().age
+    assert datetime.timedelta(0) <= age < datetime.timedelta(minutes=1)
 
 
 def test_an_instant_field_takes_no_auto_now():
