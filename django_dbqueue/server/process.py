@@ -6,6 +6,8 @@ import os
 import subprocess
 import threading
 import time
+from contextlib import suppress
+from pathlib import Path
 
 from ..backoff import Exponential
 from ..conf import conf
@@ -17,7 +19,7 @@ logger = logging.getLogger("django_dbqueue")
 LOCK_SECONDS = 1.0  # between tries to get the lock
 PAUSES = Exponential(first=1, factor=2, cap=60, jitter=0)  # before a dead worker is started again
 STEADY_SECONDS = 60.0  # after a life as long, the first pause again
-KILL_SECONDS = 5.0  # beyond SHUTDOWN_TIMEOUT, until a worker that was told to stop is killed
+KILL_SECONDS = 5.0  # beyond its own time to stop, until a worker that was told to is killed
 
 
 class WorkerProcess:
@@ -34,20 +36,21 @@ class WorkerProcess:
         self._leaving = threading.Event()
         self._starting = threading.Lock()
         self._worker: subprocess.Popen[bytes] | None = None
+        self._grace = 0.0
 
     def start(self) -> None:
         atexit.register(self.stop)
         threading.Thread(target=self._keep_alive, name="dbqueue-worker", daemon=True).start()
 
     def stop(self) -> None:
-        """Let it finish what runs, for ``SHUTDOWN_TIMEOUT`` seconds; then kill it."""
+        """Let it finish what runs, for as long as it takes for that itself; then kill it."""
         if os.getpid() != self.server:
             return  # a fork of the server ends
         self._leaving.set()
         with self._starting:
             worker = self._worker
         if worker is not None:
-            _end(worker, conf["SHUTDOWN_TIMEOUT"] + KILL_SECONDS)
+            _end(worker, self._grace + KILL_SECONDS)
         if self.lock is not None:
             self.lock.release()
         atexit.unregister(self.stop)
@@ -83,6 +86,7 @@ class WorkerProcess:
         return self._worker.wait()
 
     def _spawn(self) -> "subprocess.Popen[bytes]":
+        self._grace = _shutdown_timeout()
         environment = os.environ | {PARENT: str(self.server)}
         # What systemd wants to know is how the server is.
         environment.pop("NOTIFY_SOCKET", None)
@@ -94,6 +98,19 @@ class WorkerProcess:
             # So that Ctrl-C reaches it only through us.
             start_new_session=True,
         )
+
+
+def _shutdown_timeout() -> float:
+    """Of a worker that starts now, which may have a file with options."""
+    seconds: float = conf["SHUTDOWN_TIMEOUT"]
+    path = os.environ.get("DBQUEUE_CONFIG")
+    if path and conf.source("SHUTDOWN_TIMEOUT") != "environment":
+        import tomllib  # noqa: PLC0415  # only who has a file pays for that
+
+        with suppress(OSError, ValueError, TypeError):  # then it does not start
+            told = tomllib.loads(Path(path).read_text("utf-8"))
+            seconds = float(told.get("shutdown-timeout", told.get("shutdown_timeout", seconds)))
+    return seconds
 
 
 def _end(worker: "subprocess.Popen[bytes]", seconds: float) -> None:

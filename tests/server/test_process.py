@@ -72,6 +72,20 @@ def test_one_that_does_not_stop_is_killed_after_the_grace(keep, settings):
     assert all(map(has_ended, pids()))
 
 
+@pytest.mark.parametrize("key", ["shutdown-timeout", "shutdown_timeout"])
+def test_one_whose_file_gives_it_longer_is_not_killed_before(keep, settings, monkeypatch, key):
+    settings.DBQUEUE = {"SHUTDOWN_TIMEOUT": 0}
+    Path("worker.toml").write_text(f"processes = 2\n{key} = 60\n")
+    monkeypatch.setenv("DBQUEUE_CONFIG", "worker.toml")
+    worker = keep(
+        "signal.signal(signal.SIGTERM, lambda *_: (time.sleep(1), open('left', 'w'), sys.exit()))\n"
+        "open('ready', 'w'); time.sleep(600)"
+    )
+    wait_until(lambda: Path("ready").exists())
+    worker.stop()
+    assert Path("left").exists()
+
+
 def test_the_end_of_a_fork_of_the_server_stops_nothing(keep):
     worker = keep("time.sleep(600)")
     [pid] = wait_until(pids)
