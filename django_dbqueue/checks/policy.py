@@ -5,10 +5,11 @@ from typing import Any
 
 from django.core.checks import CheckMessage, Error
 from django.core.exceptions import ImproperlyConfigured
-from django.db import models
+from django.db import models, router
 from django.db.models import NOT_PROVIDED
 
 from ..conf import nearest
+from ..guard import capture
 from ..lifecycle.policy import OPTIONS, declared_options, policy_of, problems
 from ..lifecycle.queue_options import says_anything
 from ..models import Job
@@ -101,6 +102,27 @@ def _check_archive(model: Model) -> Iterator[CheckMessage]:
             ),
             obj=model,
             id="dbqueue.E022",
+        )
+
+
+def check_place_of_archive(model: Model, alias: str) -> Iterator[CheckMessage]:
+    """On a database whose tables it may have: jobs are moved within it."""
+    name, places = policy_of(model).archive, list[str]()
+    with capture():  # a router may need a job to tell
+        places = model.written_databases()
+    if name is None or alias not in places:
+        return
+    try:
+        archive = model._meta.apps.get_model(name)
+    except (LookupError, ValueError):
+        return  # _check_archive says so
+    if not router.allow_migrate_model(alias, archive):
+        yield Error(
+            f"Policy.archive = {name!r}: routers keep it away from {alias!r}, where its jobs are: "
+            "none of them can be archived or cancelled.",
+            hint=f"Let allow_migrate() pass {name} there; then migrate --database {alias}.",
+            obj=model,
+            id="dbqueue.E009",
         )
 
 

@@ -18,7 +18,7 @@ from ..lifecycle.table import LIFECYCLE_COLUMNS
 from ..lifecycle.versions import MIN_VERSION
 from ..models import DedupConstraint, HotIndex, Job, JobManager, KeyedJob
 from .exactly_once import check_exactly_once, check_receipts
-from .policy import check_policy
+from .policy import check_place_of_archive, check_policy
 from .queue_options import check_queue_options
 from .servers import HINTS, UPKEEP
 
@@ -94,13 +94,16 @@ def check_databases(databases: Sequence[str] | None = None, **_: Any) -> list[Ch
     """Judge the databases that hold queue tables; asks them, so only where they are named."""
     found: list[CheckMessage] = []
     for alias in databases or ():
-        names = [
-            model._meta.db_table
+        models_there = [
+            model
             for model in _tables(apps.get_models())
             if router.allow_migrate_model(alias, model)
         ]
-        if names:
+        if models_there:
+            names = [model._meta.db_table for model in models_there]
             found += _check_database(connections[alias], names)
+        for model in models_there:
+            found += check_place_of_archive(model, alias)
         found += check_receipts(connections[alias])
     return found
 

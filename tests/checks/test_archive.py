@@ -7,7 +7,7 @@ import pytest
 from django.db import models
 from django.test.utils import isolate_apps
 
-from django_dbqueue.checks.tables import check_table
+from django_dbqueue.checks.tables import check_databases, check_table
 from django_dbqueue.models import ArchivedJob, Job
 
 APP = "queueapp"
@@ -89,3 +89,25 @@ def test_what_each_job_makes_anew_may_be_unique():
     assert found(made) == []
     with_key = {"constraints": together(fields=["id", "part"])}
     assert found(plain(), archive_meta=with_key) == []
+
+
+class Apart:
+    """Keeps what is archived away from the jobs, whose place it may need a job to tell."""
+
+    def __init__(self, knows=True):
+        self.knows = knows
+
+    def allow_migrate(self, db, app_label, model_name=None, **hints):
+        return model_name != "archivedkept"
+
+    def db_for_write(self, model, **hints):
+        return "default" if self.knows else hints["instance"].database
+
+
+@pytest.mark.usefixtures("db_rows")
+@pytest.mark.parametrize("knows", [True, False])
+def test_an_archive_that_routers_keep_away_from_the_jobs_is_found(settings, knows):
+    settings.DATABASE_ROUTERS = [Apart(knows)]
+    messages = check_databases(databases=["default"])
+    assert [message.id for message in messages] == ["dbqueue.E009"] * knows
+    assert all("routers keep it away from 'default'" in message.msg for message in messages)
