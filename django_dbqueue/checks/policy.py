@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from django.core.checks import CheckMessage, Error
+from django.core.checks import Warning as Caution
 from django.core.exceptions import ImproperlyConfigured
 from django.db import models, router
 from django.db.models import NOT_PROVIDED
@@ -49,6 +50,7 @@ def check_policy(model: Model) -> Iterator[CheckMessage]:
                 id="dbqueue.E017",
             )
     yield from _check_archive(model)
+    yield from _check_references(model)
     yield from _check_keys(model)
 
 
@@ -103,6 +105,34 @@ def _check_archive(model: Model) -> Iterator[CheckMessage]:
             obj=model,
             id="dbqueue.E022",
         )
+
+
+def _check_references(model: Model) -> Iterator[CheckMessage]:
+    policy = policy_of(model)
+    if policy.archive is None and policy.prune_after is None:
+        return
+    for relation in model._meta.get_fields(include_hidden=True):
+        if isinstance(relation, models.ManyToOneRel) and _holds_rows(relation):
+            yield Caution(
+                f"{relation.related_model._meta.label}.{relation.field.name} refers to its jobs by "
+                "a foreign key in the database, where on_delete is not known: a done job that is "
+                "referred to cannot leave the table, and keeps others there.",
+                hint=(
+                    "Give that field db_constraint=False and on_delete=DO_NOTHING (on Django 6.1 "
+                    "on_delete=DB_CASCADE does, too), then makemigrations; or keep the job's id in "
+                    "a plain column."
+                ),
+                obj=model,
+                id="dbqueue.W016",
+            )
+
+
+def _holds_rows(relation: Any) -> bool:
+    """Whether the database refuses to delete what is referred to: rows go by SQL, and Django's
+    ``on_delete`` is not asked."""
+    is_by_database = hasattr(relation.on_delete, "on_delete_sql")  # Django 6.1
+    is_ours = relation.related_model._meta.managed
+    return bool(is_ours and relation.field.db_constraint and not is_by_database)
 
 
 def check_place_of_archive(model: Model, alias: str) -> Iterator[CheckMessage]:

@@ -12,6 +12,7 @@ from django_dbqueue.models import ArchivedJob, Job
 
 APP = "queueapp"
 number = count()
+OWN = {"__module__": "tests.queueapp.models"}
 
 
 @pytest.fixture(autouse=True)
@@ -89,6 +90,30 @@ def test_what_each_job_makes_anew_may_be_unique():
     assert found(made) == []
     with_key = {"constraints": together(fields=["id", "part"])}
     assert found(plain(), archive_meta=with_key) == []
+
+
+def to_jobs(kind, *args, **options):
+    return lambda jobs: {"job": kind(jobs, *args, related_name="+", **options)}
+
+
+REFERS = {
+    "a key": (to_jobs(models.ForeignKey, models.CASCADE), True),
+    "one to one": (to_jobs(models.OneToOneField, models.CASCADE), True),
+    "many": (to_jobs(models.ManyToManyField), True),
+    "no constraint": (to_jobs(models.ForeignKey, models.DO_NOTHING, db_constraint=False), False),
+    "many without": (to_jobs(models.ManyToManyField, db_constraint=False), False),
+}
+
+
+@pytest.mark.parametrize("policy", [{"prune_after": 0}, {"prune_after": 60}, {}], ids=str)
+@pytest.mark.parametrize("name", REFERS)
+def test_what_refers_to_jobs_that_leave_their_table_holds_them_there(name, policy):
+    columns, is_found = REFERS[name]
+    jobs = model(Job, {}, Policy=type("Policy", (), policy))
+    other = type("Other", (models.Model,), {"Meta": type("Meta", (), {"abstract": True})} | OWN)
+    model(other, {}, **columns(jobs))
+    ids = [message.id for message in check_table(jobs)]
+    assert ids == ["dbqueue.W016"] * (is_found and bool(policy))
 
 
 class Apart:
