@@ -78,6 +78,9 @@ class ReadFirst(list[Any]):
     """Converters of a field that come in place of the backend's for such a column, and before those
     of an expression over it, not after them."""
 
+    def __add__(self, others: list[Any]) -> "ReadFirst":
+        return ReadFirst([*self, *others])
+
     def __radd__(self, others: list[Any]) -> "ReadFirst":
         return ReadFirst([*self, *(one for one in others if not _is_of_backend(one))])
 

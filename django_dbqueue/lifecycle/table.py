@@ -231,7 +231,10 @@ def _table(model: type[Any], connection: BaseDatabaseWrapper) -> Table:
     names = tuple(one.attname for one in fetched)
     compiler = model._base_manager.using(connection.alias).query.get_compiler(connection=connection)
     read = dialect.read_column
-    columns = [one.select_format(compiler, read(str(one.column)), ())[0] for one in fetched]
+    columns = [
+        one.get_col(meta.db_table).select_format(compiler, read(str(one.column)), ())[0]
+        for one in fetched
+    ]
     columns.append(f"(expires_at IS NOT NULL AND expires_at <= {dialect.now})")
     return Table(
         model=model,
@@ -287,6 +290,6 @@ def conversions(
     for position, column in enumerate(fetched):
         expression = column.get_col(column.model._meta.db_table)
         converters = connection.ops.get_db_converters(expression)
-        converters = converters + column.get_db_converters(connection)  # which may replace them
+        converters = converters + expression.get_db_converters(connection)  # may replace them
         if converters:
             yield position, tuple(converters), expression

@@ -15,14 +15,16 @@ from django.db import connection
 from django.db.migrations.autodetector import MigrationAutodetector
 from django.db.migrations.state import ModelState, ProjectState
 from django.db.migrations.writer import MigrationWriter
-from django.db.models import Avg, Count, F
-from django.db.models.functions import TruncDay
+from django.db.models import CASCADE, Avg, CharField, Count, F, ForeignKey, GeneratedField, Model
+from django.db.models.functions import Coalesce, TruncDay
 from django.db.models.signals import post_init
 from django.test import override_settings
+from django.test.utils import isolate_apps
 from django.utils import timezone
 
 from django_dbqueue.fields import DbNow, InstantField, NameField
-from django_dbqueue.models import HotIndex
+from django_dbqueue.lifecycle.table import conversions, table_of
+from django_dbqueue.models import HotIndex, Job
 from tests.kit.jobs import claim_one, fresh, start
 from tests.queueapp.models import Everything, Note, Owner
 
@@ -275,6 +277,45 @@ def test_the_time_between_two_instants_can_be_asked_for():
     assert [note.took for note in long] == [datetime.timedelta(days=300)]
     age = Note.objects.annotate(age=DbNow() - F("created_at")).first().age
     assert datetime.timedelta(0) <= age < datetime.timedelta(minutes=1)
+
+
+class Shouted(CharField):
+    def from_db_value(self, value, expression, connection):
+        return value.upper()
+
+
+@isolate_apps("tests.queueapp")
+@override_settings(USE_TZ=False, TIME_ZONE="Asia/Kathmandu")
+def test_a_claim_reads_a_column_as_the_field_does_whose_values_it_has():
+    class Code(Model):
+        code = Shouted(primary_key=True, max_length=9)
+
+        class Meta:
+            app_label = "queueapp"
+
+    class Coded(Job):
+        code = ForeignKey(Code, CASCADE)
+        until = GeneratedField(
+            expression=Coalesce("expires_at", "retry_at"),
+            output_field=InstantField(),
+            db_persist=True,
+        )
+
+        class Meta(Job.Meta):
+            app_label = "queueapp"
+
+    read = {"code": "ab", "until": datetime.datetime(2024, 7, 1, 20, 50)}
+    if connection.vendor == "sqlite":
+        read["until"] = str(read["until"])
+    columns: list[Any] = [Coded._meta.get_field(name) for name in read]
+    values = list(read.values())
+    for position, converters, expression in conversions(columns, connection):
+        for convert in converters:
+            values[position] = convert(values[position], expression, connection)
+    assert values == ["AB", datetime.datetime(2024, 7, 2, 2, 35)]
+    table = table_of(Coded, "default")
+    until = table.dialect.readable_column(table.dialect.read_column("until"))
+    assert f"{until}, " in table.columns
 
 
 def test_an_instant_field_takes_no_auto_now():
