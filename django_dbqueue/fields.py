@@ -164,8 +164,11 @@ class InstantField(models.DateTimeField):  # type: ignore[type-arg]
         try:
             if isinstance(value, str):
                 value = datetime.datetime.fromisoformat(value)
+            if value.tzinfo is not None:  # PostgreSQL answers in the zone of the session
+                value = value.astimezone(UTC)
             if settings.USE_TZ and isinstance(expression, TruncBase):
-                return _as_read(value)  # it gives it its own zone
+                # What a clock shows, as if in UTC; it gives it its own zone.
+                return value  # type: ignore[no-any-return]
             instant: datetime.datetime = value.replace(tzinfo=UTC)
             if settings.USE_TZ:
                 if datetime.MINYEAR < instant.year < datetime.MAXYEAR:
@@ -174,12 +177,6 @@ class InstantField(models.DateTimeField):  # type: ignore[type-arg]
             return timezone.make_naive(instant, timezone.get_default_timezone())
         except (ValueError, OverflowError):
             return None
-
-
-def _as_read(moment: datetime.datetime) -> datetime.datetime:
-    """What a clock shows: PostgreSQL is asked for it as for one in UTC, and answers in the zone of
-    the session."""
-    return moment.astimezone(UTC) if timezone.is_aware(moment) else moment
 
 
 def aware(moment: datetime.datetime) -> datetime.datetime:

@@ -5,6 +5,7 @@ import decimal
 import gc
 import uuid
 import weakref
+import zoneinfo
 from typing import Any
 
 import pytest
@@ -277,6 +278,14 @@ def test_the_time_between_two_instants_can_be_asked_for():
     assert [note.took for note in long] == [datetime.timedelta(days=300)]
     age = Note.objects.annotate(age=DbNow() - F("created_at")).first().age
     assert datetime.timedelta(0) <= age < datetime.timedelta(minutes=1)
+
+
+@override_settings(USE_TZ=True)
+def test_an_instant_is_the_same_in_whichever_zone_a_database_answers():
+    instant = datetime.datetime(2024, 7, 1, 20, 50, tzinfo=datetime.UTC)
+    answer = instant.astimezone(zoneinfo.ZoneInfo("Asia/Kathmandu"))
+    column = Note._meta.get_field("created_at").get_col("queueapp_note")
+    assert InstantField().from_db_value(answer, column, connection) == instant
 
 
 class Shouted(CharField):
