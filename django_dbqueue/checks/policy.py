@@ -1,6 +1,7 @@
 """System checks of ``class Policy``: options that there are, values that make sense."""
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from typing import Any
 
 from django.core.checks import CheckMessage, Error
@@ -108,10 +109,7 @@ def _check_archive(model: Model) -> Iterator[CheckMessage]:
 
 
 def _check_references(model: Model) -> Iterator[CheckMessage]:
-    policy = policy_of(model)
-    if policy.archive is None and policy.prune_after is None:
-        return
-    for relation in model._meta.get_fields(include_hidden=True):
+    for relation in _relations_to_what_leaves(model):
         if isinstance(relation, models.ManyToOneRel) and _holds_rows(relation):
             yield Caution(
                 f"{relation.related_model._meta.label}.{relation.field.name} refers to its jobs by "
@@ -125,6 +123,17 @@ def _check_references(model: Model) -> Iterator[CheckMessage]:
                 obj=model,
                 id="dbqueue.W016",
             )
+
+
+def _relations_to_what_leaves(model: Model) -> Iterator[Any]:
+    """To jobs that are archived or pruned, and to archived ones that are pruned."""
+    policy = policy_of(model)
+    if policy.archive is not None or policy.prune_after is not None:
+        yield from model._meta.get_fields(include_hidden=True)
+    if policy.archive is not None and policy.prune_after is not None:
+        with suppress(LookupError, ValueError):  # _check_archive says so
+            archive = model._meta.apps.get_model(policy.archive)
+            yield from archive._meta.get_fields(include_hidden=True)
 
 
 def _holds_rows(relation: Any) -> bool:

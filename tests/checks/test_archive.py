@@ -116,6 +116,17 @@ def test_what_refers_to_jobs_that_leave_their_table_holds_them_there(name, polic
     assert ids == ["dbqueue.W016"] * (is_found and bool(policy))
 
 
+@pytest.mark.parametrize("prune_after", [60, None])
+def test_what_refers_to_archived_jobs_that_are_pruned_holds_them_there(prune_after):
+    archive = model(ArchivedJob, {})
+    policy = {"archive": archive._meta.label, "prune_after": prune_after}
+    jobs = model(Job, {}, Policy=type("Policy", (), policy))
+    other = type("Other", (models.Model,), {"Meta": type("Meta", (), {"abstract": True})} | OWN)
+    model(other, {}, **to_jobs(models.ForeignKey, models.CASCADE)(archive))
+    ids = [message.id for message in check_table(jobs)]
+    assert ids == ["dbqueue.W016"] * (prune_after is not None)
+
+
 class Apart:
     """Keeps what is archived away from the jobs, whose place it may need a job to tell."""
 
