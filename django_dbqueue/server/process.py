@@ -9,6 +9,8 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
+from django.core.exceptions import ImproperlyConfigured
+
 from ..backoff import Exponential
 from ..conf import conf
 from ..worker.parent import PARENT
@@ -80,7 +82,7 @@ class WorkerProcess:
                 return None
             try:
                 self._worker = self._spawn()
-            except OSError as error:
+            except (OSError, ImproperlyConfigured) as error:
                 logger.warning("the worker cannot be started: %s", error)
                 return None
         return self._worker.wait()

@@ -12,6 +12,7 @@ from django_dbqueue.fields import DbNow
 from django_dbqueue.management import advice, pause
 from django_dbqueue.models import Minute, Queue
 from django_dbqueue.models.queue import is_for_good
+from django_dbqueue.operate import pausing
 from tests.kit.bounds import limits
 from tests.kit.command_line import as_json, dbqueue, fails, refused
 from tests.kit.jobs import buried
@@ -259,7 +260,7 @@ def test_what_stays_paused_by_itself_is_named():
 @pytest.mark.parametrize("words", [[], ["--json"]])
 def test_what_was_resumed_before_its_own_database_failed_is_told(monkeypatch, words):
     dbqueue("pause", "queueapp.note")
-    asks = pause.resume, pause.still_paused, pause.paused_within
+    asks = pausing.resume, pausing.still_paused, pausing.paused_within
     left = [1]
 
     def gone(*_):

@@ -86,6 +86,17 @@ def test_one_whose_file_gives_it_longer_is_not_killed_before(keep, settings, mon
     assert Path("left").exists()
 
 
+def test_a_time_to_stop_that_makes_no_sense_is_named_and_tried_again(
+    keep, settings, monkeypatch, caplog
+):
+    monkeypatch.setattr(process, "PAUSES", Exponential(first=0.01, factor=1, jitter=0))
+    settings.DBQUEUE = {"SHUTDOWN_TIMEOUT": "soon"}
+    keep("time.sleep(600)")
+    wait_until(lambda: caplog.text.count("cannot be started: DBQUEUE['SHUTDOWN_TIMEOUT']") > 1)
+    settings.DBQUEUE = {"SHUTDOWN_TIMEOUT": 0.1}
+    wait_until(pids)
+
+
 def test_the_end_of_a_fork_of_the_server_stops_nothing(keep):
     worker = keep("time.sleep(600)")
     [pid] = wait_until(pids)
