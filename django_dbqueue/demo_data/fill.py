@@ -22,7 +22,7 @@ from ..lifecycle.table import Table, table_of
 from ..models import Minute, Queue
 from ..models.queryset import new_owner
 from ..states import Status
-from ..worker.served import Served, parse_served
+from ..worker.served import Served, parse_tables
 from .columns import CannotFill, guess
 from .history import forget_failures, write_failures, write_history
 
@@ -72,7 +72,7 @@ def fill(jobs: int, tables: list[str], using: str | None = None) -> list[Filled]
     if not 1 <= jobs <= JOBS_MAX:
         text = _("--jobs must be at least 1 and at most %(most)s, not %(given)s")
         raise TooMany(text % {"most": JOBS_MAX, "given": jobs})
-    chosen = parse_served(tables, using)
+    chosen = parse_tables(tables, using)
     autodiscover_modules("dbqueue_demo")
     results = []
     for served in chosen:
@@ -98,7 +98,7 @@ def remove(tables: list[str], using: str | None = None) -> list[Filled]:
     """Delete the example jobs, and what was recorded of them; what was asked of them, too."""
     return [
         Filled(served.label, 0, _(IN_USE)) if _is_of_others(served) else _remove(served)
-        for served in parse_served(tables, using)
+        for served in parse_tables(tables, using)
     ]
 
 

@@ -9,6 +9,7 @@ from django.utils.translation import gettext_noop
 # The narrower one first. A test in a made-up language meets each of them.
 SENTENCES = (
     gettext_noop("%(name)s is on several databases: name one of %(places)s"),
+    gettext_noop("%(name)s names a queue: name the table alone, %(table)s"),
     gettext_noop("%(name)s names no queue: leave out TABLE:QUEUE"),
     gettext_noop("%(name)s is not among the queues %(queues)s"),
     gettext_noop("%(name)s is not on the database of --database, %(using)s"),

@@ -154,10 +154,24 @@ def parse_served(
 def parse_one(name: str, using: str | None = None) -> Served:
     """Read a ``TABLE[@DATABASE]``; ``UnknownTable`` also where its database has to be named."""
     found = _parse(name, using)
+    _refuse_queues(name, found)
     if len(found) > 1:
         places = ", ".join(f"{one.label}@{one.using}" for one in found)
         raise UnknownTable(f"{name} is on several databases: name one of {places}")
     return found[0]
+
+
+def parse_tables(names: list[str], using: str | None = None) -> tuple[Served, ...]:
+    """The same of several, none = all, on every database if none is named."""
+    for name in names:
+        _refuse_queues(name, _parse(name, using))
+    return parse_served(names, using)
+
+
+def _refuse_queues(name: str, found: list[Served]) -> None:
+    if found[0].queue is not None:
+        place = name.partition(":")[0]
+        raise UnknownTable(f"{shown(name)} names a queue: name the table alone, {place}")
 
 
 def _parse_left_out(name: str, using: str | None, served: tuple[Served, ...]) -> list[Served]:

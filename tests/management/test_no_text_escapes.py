@@ -207,6 +207,12 @@ def test_nothing_escapes_of_why_a_name_means_no_table_or_several(monkeypatch, li
     assert strays(text) == []
 
 
+def test_nothing_escapes_of_why_a_table_has_to_be_named_alone():
+    text = shown("dbqueue", "explain", "queueapp.note:mail", "1")
+    assert "names a queue" in text
+    assert strays(text) == []
+
+
 def test_nothing_escapes_of_why_a_table_has_to_be_named_with_its_database(monkeypatch):
     monkeypatch.setattr(Note, "written_databases", lambda: ["default", "aside"])
     text = shown("dbqueue", "explain", "queueapp.note", "1")

@@ -120,6 +120,9 @@ def test_a_word_that_is_neither_is_refused_by_name(monkeypatch):
         ("explain queueapp.note 7", "7"),
         ("workers --stop nosuch", "nosuch"),
         ("adopt queueapp.nope", "nope"),
+        ("explain queueapp.note:slow 7", "'queueapp.note:slow' names a queue"),
+        ("demo-data queueapp.note:slow", "names a queue: name the table alone, queueapp.note"),
+        ("demo-data note@default:slow --remove", "name the table alone, note@default"),
     ],
 )
 def test_a_name_that_is_none_is_refused_by_exit_code_2(words, why):
