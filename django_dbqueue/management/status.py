@@ -71,6 +71,7 @@ def watch(options: dict[str, Any]) -> str:
     """A screen after the other, until Ctrl-C or until nobody reads on; where there is no terminal,
     one below the other."""
     seconds = max(SECONDS_LEAST, options["watch"])
+    _stop.clear()  # of an earlier watch in this process
     before = signal.signal(signal.SIGINT, _interrupt)
     try:
         with suppress(KeyboardInterrupt, BrokenPipeError):

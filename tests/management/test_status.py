@@ -14,6 +14,7 @@ from rich.console import Console
 
 from django_dbqueue.fields import DbNow
 from django_dbqueue.management import colours
+from django_dbqueue.management import status as management_status
 from django_dbqueue.management.colours import is_coloured
 from django_dbqueue.management.status import show
 from django_dbqueue.management.top_model import Top
@@ -178,6 +179,19 @@ def test_it_watches_until_it_is_interrupted(database_url):
         terminal.popen.send_signal(signal.SIGINT)
         assert terminal.end() == 0
         assert "Traceback" not in terminal.text
+
+
+def test_it_watches_again_in_a_process_in_which_it_was_interrupted(monkeypatch):
+    shows = []
+
+    def show_and_interrupt(options):
+        shows.append(options["watch"])
+        signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(management_status, "show", show_and_interrupt)
+    for seconds in (0.2, 0.3):
+        assert dbqueue("status", "--watch", seconds) == "\n"
+    assert shows == [0.2, 0.3]
 
 
 def test_nothing_is_cleared_where_the_terminal_knows_only_lines(capsys, monkeypatch):
