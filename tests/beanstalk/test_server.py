@@ -1,5 +1,6 @@
 """The server as a process, its clients over sockets."""
 
+import os
 import signal
 import socket
 import threading
@@ -180,6 +181,28 @@ def test_told_to_stop_it_gives_back_what_clients_hold(served):
         assert waiting.hear() == []
     assert TubeJob.objects.get().status == Status.READY
     assert Worker.objects.get().stop_reason == "SIGTERM"
+
+
+def test_it_ends_in_good_order_when_its_terminal_is_closed(database_url):
+    terminal, its = os.openpty()
+    name = os.ttyname(its)
+    within = ["sh", "-c", f'exec "$@" <{name} >{name}', "sh"]
+    with serving(database_url, within=within) as (process, port), talking(port, "t") as talker:
+        talker.put(ttr=3600)
+        talker.reserve()
+        os.close(terminal)
+        os.close(its)
+        assert process.end() == 0
+    job, worker = TubeJob.objects.get(), Worker.objects.get()
+    assert (job.status, worker.stop_reason) == (Status.READY, "SIGHUP")
+
+
+def test_it_outlives_its_terminal_where_nohup_has_started_it(database_url):
+    with serving(database_url, within=["nohup"]) as (process, port), talking(port) as talker:
+        process.send(signal.SIGHUP)
+        talker.put()
+        assert process.popen.poll() is None
+        assert "is stopping" not in process.stderr
 
 
 @pytest.mark.parametrize(

@@ -77,7 +77,7 @@ async def serve(
     timing: Any,
 ) -> StopReason | None:
     """Until TERM, INT or a request in its row; USR1 = no job comes in from here on; HUP = read
-    certificates and secret again.
+    certificates and secret again, or else, without any, that its terminal was closed.
 
     None = the broker has ended by itself: a server that answers nobody is worse than none.
     """
@@ -100,6 +100,8 @@ async def serve(
     loop.add_signal_handler(signal.SIGUSR1, server.drain)
     if access is not None:
         loop.add_signal_handler(signal.SIGHUP, access.credentials.reload)
+    elif signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as nohup has it
+        loop.add_signal_handler(signal.SIGHUP, end_by, StopReason(signal.SIGHUP.name))
     say(_("listening on %(address)s") % {"address": address})
     silence = timing["worker_timeout"] / 2
     while not (stop.is_set() or server.is_over.is_set()):
