@@ -1,5 +1,6 @@
 """The queue table of a beanstalkd server: its queues are the tubes."""
 
+import time
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, ClassVar
@@ -104,7 +105,7 @@ class TubeJob(Job):
     releases = models.PositiveIntegerField(default=0, editable=False)
     buries = models.PositiveIntegerField(default=0, editable=False)
     kicks = models.PositiveIntegerField(default=0, editable=False)
-    # Grows with every burial: they are kicked in this order.
+    # Grows with every burial, as far as clocks agree: they are kicked in this order.
     burial = models.BigIntegerField(default=0, editable=False)
 
     objects: ClassVar[TubeJobManager] = TubeJobManager()
@@ -121,6 +122,7 @@ class TubeJob(Job):
         return f"tube job {self.pk}"  # as logs have it, whatever language is active
 
     checked_columns = MappingProxyType({"body": check_body, "ttr": check_ttr})
+    burial_columns = MappingProxyType({"burial": time.time_ns})
 
     class Policy:
         prune_after = 0  # a job that is done is deleted, as beanstalkd does

@@ -1,6 +1,5 @@
 """The commands that change jobs, each for all clients that give it in one turn."""
 
-import time
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -135,10 +134,9 @@ def bury(turn: Turn, given: Given) -> None:
         if command.id not in held:
             continue
         claims = {command.id: held[command.id].owner}
-        change = ", priority = %s, buries = buries + 1, burial = %s"
-        given_values = [command.priority, next_burial()]
+        change = ", priority = %s, buries = buries + 1", [command.priority]
         decision = RetryDecision(Status.BURIED, 0, "buried")
-        buried.add(by_key.end_claims(turn.table, claims, decision, (change, given_values)))
+        buried.add(by_key.end_claims(turn.table, claims, decision, change))
     turn.answer_each(given, buried, replies.BURIED)
     turn.end(held, kept=buried.locked)
 
@@ -179,11 +177,6 @@ def _kick_some(turn: Turn, client: Client, rest: KickOn) -> None:
         turn.again.append((client, rest._replace(kicked=kicked)))
     else:
         turn.answer(client, replies.line("KICKED", kicked))
-
-
-def next_burial() -> int:
-    """Grows from one to the next, as far as the servers' clocks agree."""
-    return time.time_ns()
 
 
 # In this order: what a client gives back another may get in the same turn.

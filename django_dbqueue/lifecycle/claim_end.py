@@ -157,7 +157,9 @@ def freed(table: Table, decision: RetryDecision) -> tuple[str, list[float]]:
     sets = f"status = {decision.status:d}, owner = NULL, dequeued_time = NULL, retry_at = "
     if decision.is_buried:
         now = table.dialect.now
-        return f"{sets}NULL, dedup_key = NULL, finished_at = {now}, failed_at = {now}", []
+        own = table.model.burial_columns.items()
+        also = "".join(f", {column} = {number():d}" for column, number in own)
+        return f"{sets}NULL, dedup_key = NULL, finished_at = {now}, failed_at = {now}{also}", []
     if decision.status is Status.DELAYED:
         return f"{sets}{table.dialect.now_plus('%s')}", [decision.delay]
     return f"{sets}NULL", []

@@ -68,6 +68,8 @@ class Job(JobColumns):
     takes_keys: ClassVar[bool] = False  # it has the columns of KeyedJob
     checked_columns: ClassVar[Mapping[str, Callable[[Any], None]]] = {}  # before it is enqueued
     side_rows: ClassVar[SideRows | None] = None  # by which its jobs are found
+    # Numbers of its own, by column, that are written with each burial, whoever buries.
+    burial_columns: ClassVar[Mapping[str, Callable[[], int]]] = {}
     never_replaced: ClassVar[frozenset[str]] = frozenset()  # columns, by enqueue(on_duplicate=)
 
     objects: ClassVar[JobManager] = JobManager()

@@ -15,6 +15,7 @@ from django_dbqueue.beanstalk.models import TubeJob
 from django_dbqueue.beanstalk.server import Limits, Server
 from django_dbqueue.beanstalk.state import Client
 from django_dbqueue.diagnose import explain
+from django_dbqueue.exceptions import Bury
 from django_dbqueue.fields import DbNow
 from django_dbqueue.lifecycle.table import table_of
 from django_dbqueue.models import Worker
@@ -334,3 +335,28 @@ def test_a_broker_that_fails_says_so_and_gives_back_what_is_held():
 
     asyncio.run(fail())
     assert states() == {made.pk: Status.READY}
+
+
+def by_a_person(keys):
+    TubeJob.objects.filter(pk__in=keys).bury()
+
+
+def by_a_worker(keys):
+    for job in TubeJob.objects.claim(limit=len(keys)):
+        job.fail(Bury())
+
+
+@pytest.mark.parametrize("bury", [by_a_person, by_a_worker])
+def test_what_others_bury_is_kicked_after_what_was_buried_before(desk, bury):
+    client = desk.client()
+    first, second, third = (desk.put(client) for _ in range(3))
+    desk.ask(client, commands.ReserveJob(second))
+    desk.ask(client, commands.Bury(second, 0))
+    bury([first])
+    desk.ask(client, commands.ReserveJob(third))
+    desk.ask(client, commands.Bury(third, 0))
+    kicked = []
+    for _ in range(3):
+        kicked.append(int(desk.ask(client, commands.PeekBuried()).split()[1]))
+        desk.ask(client, commands.Kick(1))
+    assert kicked == [second, first, third]
