@@ -8,7 +8,7 @@ from typing import Any
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from ..monitor.worker_list import request_restarts
+from .asking import ask, shown_with
 from .commands._text import asked_text
 from .commands._types import alias
 from .reporting import VERSION
@@ -27,11 +27,15 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(options: dict[str, Any]) -> str:
-    asked = request_restarts(options["workers"], options["database"])
+    """``ProblemsFound`` where some of the databases cannot be asked."""
+    using = options["database"]
+    asked, problems = ask("restart", options["workers"], using)
     if options["json"]:
         told = {"version": VERSION, "workers": [asdict(one) for one in asked]}
-        return json.dumps(told, indent=2)
-    return asked_text(asked, "restart") or _("no worker lives")
+        text = json.dumps(told, indent=2)
+    else:
+        text = asked_text(asked, "restart") or _("no worker lives")
+    return shown_with(text, problems, using)
 
 
 RESTART = Verb(

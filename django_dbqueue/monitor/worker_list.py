@@ -1,7 +1,8 @@
 """Who works: the workers as people read them, and asking them to stop."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 from django.apps import apps
@@ -25,11 +26,21 @@ from .worker_pool import WorkerPool, pool_of, seconds_of
 
 UUID_PREFIX_MIN = 4  # characters
 DEAD = {"silent", "stopped"}
+# What is written into a row by what is asked of its worker.
+ASKS: dict[str, dict[str, Any]] = {
+    "stop": {"stop_requested_at": DbNow(), "restart_requested": False},
+    "restart": {"stop_requested_at": DbNow(), "restart_requested": True},
+    "drain": {"drain_requested_at": DbNow()},
+    "resume": {"drain_requested_at": None},
+}
 UNNAMED = "•••"  # in place of a worker
 
 
 class UnknownWorker(Told):
-    """A name that means no living worker, or more than one; says who lives."""
+    """A name that means no living worker, or more than one; says who lives. By alias in
+    ``problems``: why a database cannot be asked, on which it may be known."""
+
+    problems: Mapping[str, Exception] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -153,37 +164,58 @@ def request_stop(name: str, using: str | None = None) -> list[ListedWorker]:
     ``--name`` says, which means all such workers. ``UnknownWorker`` when it is none of these, or
     cannot be told apart.
     """
-    return _request([name], using, stop_requested_at=DbNow(), restart_requested=False)
+    return _request(name, using, "stop")
 
 
 def request_restart(name: str, using: str | None = None) -> list[ListedWorker]:
     """Ask them to stop with exit code 12: then systemd, a container or a server starts them again,
     with the code that is there by then."""
-    return request_restarts([name], using)
-
-
-def request_restarts(names: Sequence[str] = (), using: str | None = None) -> list[ListedWorker]:
-    """The same of several names, or of all that live."""
-    return _request(names, using, stop_requested_at=DbNow(), restart_requested=True)
+    return _request(name, using, "restart")
 
 
 def request_drain(name: str, using: str | None = None) -> list[ListedWorker]:
     """Ask them to claim nothing more, to finish what they have, and to live on."""
-    return _request([name], using, drain_requested_at=DbNow())
+    return _request(name, using, "drain")
 
 
 def request_resume(name: str, using: str | None = None) -> list[ListedWorker]:
     """Let those that were asked to drain go on."""
-    return _request([name], using, drain_requested_at=None)
+    return _request(name, using, "resume")
 
 
-def _request(names: Sequence[str], using: str | None, **columns: Any) -> list[ListedWorker]:
-    """Without names all that live; where one of them is unknown, nobody is asked."""
-    living = [worker for worker in list_workers(using) if worker.lives]
-    chosen = [worker for name in names for worker in _named(name, living)] if names else living
+def _request(name: str, using: str | None, verb: str) -> list[ListedWorker]:
+    chosen = _named(name, [worker for worker in list_workers(using) if worker.lives])
     for worker in chosen:
-        Worker.objects.using(worker.database).filter(pk=worker.uuid).update(**columns)
+        _ask(worker, verb)
     return chosen
+
+
+def _ask(worker: ListedWorker, verb: str) -> None:
+    Worker.objects.using(worker.database).filter(pk=worker.uuid).update(**ASKS[verb])
+
+
+def request_known(
+    verb: str, names: Sequence[str] = (), using: str | None = None
+) -> tuple[list[ListedWorker], dict[str, Exception]]:
+    """Ask several names, or all that live, on the databases that can be asked; by alias why one
+    cannot, unless none can. Where a name is unknown, nobody is asked."""
+    found, problems = list_known(using)
+    living = [worker for worker in found if worker.lives]
+    try:
+        chosen = [worker for name in names for worker in _named(name, living)] if names else living
+    except UnknownWorker as error:
+        error.problems = problems
+        raise
+    asked = []
+    for worker in chosen:
+        try:
+            _ask(worker, verb)
+            asked.append(worker)
+        except Error as error:
+            problems[worker.database] = error
+    if chosen and not asked:
+        raise problems[chosen[0].database]
+    return asked, problems
 
 
 def _named(name: str, living: list[ListedWorker]) -> list[ListedWorker]:

@@ -1,14 +1,15 @@
 """``dbqueue restart``: which workers are asked, and what becomes of them."""
 
 import pytest
+from django.core.management import CommandError
 
 from django_dbqueue.fields import DbNow
 from django_dbqueue.models import Worker
-from tests.kit.command_line import as_json, dbqueue, refused
-from tests.kit.overview import a_worker
+from tests.kit.command_line import as_json, dbqueue, fails, refused
+from tests.kit.overview import Away, a_worker
 from tests.kit.processes import worker
 from tests.kit.waiting import wait_until
-from tests.queueapp.models import Note
+from tests.queueapp.models import Kept, Note
 
 pytestmark = [pytest.mark.usefixtures("db_rows")]
 
@@ -79,3 +80,37 @@ def test_a_worker_of_many_tables_is_shown_in_a_short_line():
     Worker.objects.create(uuid="a" * 32, host="web1", pid=1, beat_at=DbNow(), serves=tables)
     assert "  shop.table0, shop.table1 and 7 more  " in dbqueue("workers")
     assert as_json("workers")["workers"][0]["serves"] == tables
+
+
+@pytest.fixture
+def away(settings):
+    """One table's database."""
+    found = Away(Kept)
+    settings.DATABASE_ROUTERS = [found]
+    yield
+    settings.DATABASE_ROUTERS = []
+    found.end()
+
+
+@pytest.mark.usefixtures("away")
+@pytest.mark.parametrize(
+    "words",
+    [["restart"], ["restart", "web2"], ["restart", "--json"], ["workers", "--stop", "web2"]],
+)
+def test_those_are_asked_whose_database_can_be_asked(four, words):
+    printed, why = fails(1, *words)
+    assert "web2" in printed
+    assert why.startswith("database 'away' cannot be asked: ")
+    pids = set(Worker.objects.filter(stop_requested_at__isnull=False).values_list("pid", flat=True))
+    assert pids == ({2, 3} if "web2" in words else {1, 2, 3})
+
+
+@pytest.mark.usefixtures("away")
+@pytest.mark.parametrize("words", [["restart", "web1", "web3"], ["workers", "--drain", "web3"]])
+def test_who_is_unknown_may_be_where_nobody_can_be_asked(four, words):
+    why = refused(*words)
+    assert "'web3' means no living worker" in why
+    assert "\ndatabase 'away' cannot be asked: " in why
+    assert asked() == []
+    with pytest.raises(CommandError, match="unable to open"):
+        dbqueue(*words, "--database", "away")

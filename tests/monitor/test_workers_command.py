@@ -12,7 +12,7 @@ from django.core.management import CommandError, call_command
 from django.urls import reverse
 
 from django_dbqueue.fields import DbNow
-from django_dbqueue.management.commands.dbqueue import ASKS
+from django_dbqueue.management import asking
 from django_dbqueue.models import Worker
 from tests.kit.processes import worker as worker_process
 from tests.kit.waiting import wait_until
@@ -272,6 +272,6 @@ def test_who_is_asked_is_looked_for_on_the_database_that_is_named(
     monkeypatch, verb, arguments, using
 ):
     asked = []
-    monkeypatch.setitem(ASKS, verb, lambda *who: asked.append(who) or [])
+    monkeypatch.setattr(asking, "request_known", lambda *who: asked.append(who) or ([], {}))
     command("workers", f"--{verb}", "web1", *arguments)
-    assert asked == [("web1", using)]
+    assert asked == [(verb, ["web1"], using)]

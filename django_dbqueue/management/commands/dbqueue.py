@@ -24,18 +24,11 @@ from ...diagnose import UnknownJob, explain
 from ...diagnose.check import check_integrity
 from ...exceptions import first_line
 from ...lifecycle.table import table_of
-from ...monitor.overview import database_name, in_words
-from ...monitor.worker_list import (
-    ListedWorker,
-    UnknownWorker,
-    list_known,
-    request_drain,
-    request_resume,
-    request_stop,
-)
+from ...monitor.worker_list import ListedWorker, UnknownWorker, list_known
 from ...texts.wording import said, state_word
 from ...worker.served import UnknownTable, parse_one
 from ..advice import with_advice
+from ..asking import ask, shown_with
 from ..colours import is_coloured
 from ..operating import OPERATING
 from ..reporting import INTERRUPTED, VERSION
@@ -52,7 +45,7 @@ CHECK_ROWS_MAX = 10_000
 OWN = "workers [--stop NAME], check, explain TABLE ID, adopt APP.MODEL, demo-data, torture"
 # By verb, how its text is coloured for people.
 PAINTED: dict[str, Callable[[str], str]] = {"status": coloured}
-ASKS = {"stop": request_stop, "drain": request_drain, "resume": request_resume}
+ASKS = ("stop", "drain", "resume")
 
 
 class Command(BaseCommand):
@@ -189,26 +182,15 @@ def number_of_rows(text: str) -> int:
 
 
 def workers(options: dict[str, Any]) -> str:
+    """``ProblemsFound`` where some of the databases cannot be asked."""
     asked = next((verb for verb in ASKS if options[verb] is not None), None)
     using = options["database"]
-    if asked is None:
-        return listed(options)
-    members = ASKS[asked](options[asked], using)
-    return workers_json(members) if options["json"] else asked_text(members, asked)
-
-
-def listed(options: dict[str, Any]) -> str:
-    """``ProblemsFound`` where some of the databases cannot be asked."""
-    members, problems = list_known(options["database"])
-    text = workers_json(members) if options["json"] else workers_text(members)
-    if not problems:
-        return text
-    cannot = _("%(name)s cannot be asked: %(why)s")
-    said = [
-        cannot % {"name": in_words(database_name(alias)), "why": first_line(error)}
-        for alias, error in problems.items()
-    ]
-    raise ProblemsFound(text, printable(with_advice("\n".join(said), options["database"])))
+    members, problems = ask(asked, [options[asked]], using) if asked else list_known(using)
+    if options["json"]:
+        text = workers_json(members)
+    else:
+        text = asked_text(members, asked) if asked else workers_text(members)
+    return shown_with(text, problems, using)
 
 
 def workers_json(members: list[ListedWorker]) -> str:
