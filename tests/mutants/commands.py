@@ -93,8 +93,8 @@ MUTANTS = [
     ),
     (
         DBQUEUE,
-        "ASKS[asked](options[asked], using)",
-        "ASKS[asked](options[asked])",
+        "ask(asked, [options[asked]], using)",
+        "ask(asked, [options[asked]], None)",
         "--database is not heeded by workers --stop",
     ),
     (

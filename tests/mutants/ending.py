@@ -167,8 +167,8 @@ MUTANTS = [
     ),
     (
         CLAIM_END,
-        ', failed_at = {now}"',
-        '"',
+        ', failed_at = {now}{also}"',
+        '{also}"',
         "a buried job is among those with its failure that are tried again",
     ),
     (

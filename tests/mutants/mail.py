@@ -205,7 +205,7 @@ MUTANTS = [
     ),
     (
         CONNECTIONS,
-        "            self.listener.conversation.is_in_doubt = True\n",
+        "        self.listener.conversation.is_in_doubt = True\n",
         "",
         "mail that was sent and not answered is no case of doubt",
     ),

@@ -8,9 +8,9 @@ ADMIN = "admin/base.py"
 SPELLING = [
     (
         SUPPRESSION,
-        "        self.address = normal(self.address)\n",
-        "",
-        "a suppressed address is saved as it was spelled",
+        "return str(normal(value)) if isinstance(value, str) else super().get_prep_value(value)",
+        "return super().get_prep_value(value)",
+        "a suppressed address is looked for as it is spelled",
     ),
 ]
 IDLE = [

@@ -104,8 +104,8 @@ MUTANTS = [
     ),
     (
         WORKER_LIST,
-        "stop_requested_at=DbNow(), restart_requested=False",
-        "stop_requested_at=DbNow()",
+        '"stop": {"stop_requested_at": DbNow(), "restart_requested": False}',
+        '"stop": {"stop_requested_at": DbNow()}',
         "a worker that is asked to stop, after a restart, is started again",
     ),
     (
