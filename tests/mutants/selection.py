@@ -156,16 +156,17 @@ FILES = {
     "mail/sending/": MAIL + "mail/in_doubt mail/slow_answer mail/limits",
     "mail/sending/envelope.py": (
         "mail/allowed mail/staging mail/suppressed_spellings mail/odd_addresses mail/resend "
-        "mail/anymail"
+        "mail/anymail mail/redirecting_mailer"
     ),
     "mail/sending/connections.py": (
         "mail/connections mail/idle_connections mail/goodbye mail/silent_mailer "
-        "mail/answers_on_the_way mail/hung_up mail/reconnect mail/delivery"
+        "mail/answers_on_the_way mail/hung_up mail/reconnect mail/delivery "
+        "mail/in_doubt mail/slow_answer mail/slow_line"
     ),
     "mail/sending/send.py": MAIL
     + (
         "mail/answers_on_the_way mail/hung_up mail/in_doubt mail/slow_answer mail/anymail "
-        "mail/limits"
+        "mail/limits mail/too_many_recipients mail/raising_mailer"
     ),
     "mail/storing/": (
         "mail/attributes mail/codec mail/stored_again mail/stored_parts mail/refusals "
