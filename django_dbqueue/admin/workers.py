@@ -21,18 +21,15 @@ from django.views.decorators.http import require_POST
 
 from ..conf import conf
 from ..models import Worker
-from ..monitor.worker_list import (
+from ..monitor.worker_list import running_jobs, served_by, state_of, with_ages
+from ..monitor.worker_pool import WorkerPool, pool_of
+from ..monitor.worker_requests import (
     UnknownWorker,
     request_drain,
     request_restart,
     request_resume,
     request_stop,
-    running_jobs,
-    served_by,
-    state_of,
-    with_ages,
 )
-from ..monitor.worker_pool import WorkerPool, pool_of
 from ..texts.wording import duration, worker_state_word
 from . import confirmation, words
 from .databases import DatabaseFilter, alias_of, query_of

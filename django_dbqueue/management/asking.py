@@ -6,7 +6,8 @@ from django.utils.translation import gettext as _
 
 from ..exceptions import first_line
 from ..monitor.overview import database_name, in_words
-from ..monitor.worker_list import ListedWorker, UnknownWorker, request_known
+from ..monitor.worker_list import ListedWorker
+from ..monitor.worker_requests import UnknownWorker, request_known
 from ..texts.wording import said
 from .advice import with_advice
 from .commands._log import printable

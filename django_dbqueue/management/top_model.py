@@ -18,7 +18,8 @@ from ..monitor.failures import FailureGroup, Failures, choice_of
 from ..monitor.overview import Overview, QueueOverview
 from ..monitor.running import Slot, slots
 from ..monitor.verdict import Verdict, verdict
-from ..monitor.worker_list import ListedWorker, request_stop
+from ..monitor.worker_list import ListedWorker
+from ..monitor.worker_requests import request_stop
 from ..operate.acting import KICK, Progress
 from ..operate.pausing import pause, resume, still_paused
 from ..operate.recording import KEYS_NAMED_MAX, record, record_of

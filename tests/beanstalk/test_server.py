@@ -13,7 +13,7 @@ from django.db import connection
 
 from django_dbqueue.beanstalk.models import TubeJob
 from django_dbqueue.models import Worker
-from django_dbqueue.monitor.worker_list import (
+from django_dbqueue.monitor.worker_requests import (
     request_drain,
     request_restart,
     request_resume,

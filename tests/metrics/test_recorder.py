@@ -23,7 +23,8 @@ from django_dbqueue.metrics.roll_up import LOOK_BACK_MINUTES, fold, fold_quarter
 from django_dbqueue.metrics.time_series import history
 from django_dbqueue.models import Minute, Worker
 from django_dbqueue.models.minute import FINE, KEPT, QUARTER, RAN, WAITED
-from django_dbqueue.monitor.worker_list import list_workers, request_drain, request_resume
+from django_dbqueue.monitor.worker_list import list_workers
+from django_dbqueue.monitor.worker_requests import request_drain, request_resume
 from django_dbqueue.states import Status
 from django_dbqueue.testing import virtual_clock
 from django_dbqueue.worker.health import ThroughputCounter

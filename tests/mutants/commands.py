@@ -1,7 +1,7 @@
 """Mutants of the commands: what they are told reaches the code that does it."""
 
 OPTIONS, SERVED = "worker/options.py", "worker/served.py"
-WORKER_LIST = "monitor/worker_list.py"
+WORKER_REQUESTS = "monitor/worker_requests.py"
 RUNWORKER, RUNREAPER = "management/commands/runworker.py", "management/commands/runreaper.py"
 DBQUEUE, TYPES = "management/commands/dbqueue.py", "management/commands/_types.py"
 LOG, STANDALONE_REAPER = "management/commands/_log.py", "worker/standalone_reaper.py"
@@ -122,14 +122,14 @@ MUTANTS = [
         "an error's line breaks make lines of their own in the log",
     ),
     (
-        WORKER_LIST,
+        WORKER_REQUESTS,
         "[worker for worker in list_workers(using) if worker.lives]",
         "list_workers(using)",
         "a dead worker is asked to stop instead of its namesake",
     ),
-    (WORKER_LIST, "len(prefix) >= UUID_PREFIX_MIN and ", "", "one letter stops a worker"),
+    (WORKER_REQUESTS, "len(prefix) >= UUID_PREFIX_MIN and ", "", "one letter stops a worker"),
     (
-        WORKER_LIST,
+        WORKER_REQUESTS,
         "one_meaning = len(meanings) <= 1 and len({w.uuid for w in by_uuid}) <= 1",
         "one_meaning = len(meanings) <= 1",
         "the beginning of two uuids stops both",

@@ -4,7 +4,7 @@ ACTING, CHOICE, PRUNING = "operate/acting.py", "operate/choice.py", "operate/pru
 PAUSING, THRESHOLDS = "operate/pausing.py", "monitor/thresholds.py"
 ACTS, CHOOSING = "management/acts.py", "management/choosing.py"
 CONFIRMING, REPORTING = "management/confirming.py", "management/reporting.py"
-WORKER_LIST, AGENTS = "monitor/worker_list.py", "worker/agents.py"
+WORKER_REQUESTS, AGENTS = "monitor/worker_requests.py", "worker/agents.py"
 CLAIM, VERSIONS = "lifecycle/claim.py", "lifecycle/versions.py"
 
 MUTANTS = [
@@ -103,7 +103,7 @@ MUTANTS = [
         {"tests": ("tests/management/test_restart.py",)},
     ),
     (
-        WORKER_LIST,
+        WORKER_REQUESTS,
         '"stop": {"stop_requested_at": DbNow(), "restart_requested": False}',
         '"stop": {"stop_requested_at": DbNow()}',
         "a worker that is asked to stop, after a restart, is started again",

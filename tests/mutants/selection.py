@@ -56,6 +56,7 @@ FILES = {
     "worker/joint_look.py": "worker/many_tables",
     "lifecycle/many_tables.py": "worker/many_tables lifecycle/low_instants",
     "monitor/worker_list.py": "monitor/workers_command admin/workers management/restart",
+    "monitor/worker_requests.py": "monitor/workers_command admin/workers management/restart",
     "monitor/web.py": "admin/languages monitor/web",
     "operate/recording.py": "admin/languages admin/activity",
     "texts/": "admin/languages project/translations",

@@ -13,7 +13,8 @@ from django.core.management import CommandError, call_command
 from django_dbqueue.backoff import Listed
 from django_dbqueue.management.commands.runworker import Command
 from django_dbqueue.models import Queue
-from django_dbqueue.monitor.worker_list import list_workers, request_stop
+from django_dbqueue.monitor.worker_list import list_workers
+from django_dbqueue.monitor.worker_requests import request_stop
 from django_dbqueue.testing import InlineWorker
 from tests.kit.inline_worker import work_off
 from tests.kit.jobs import fresh, table

@@ -11,7 +11,7 @@ from django_dbqueue.fields import DbNow
 from django_dbqueue.lifecycle import held
 from django_dbqueue.lifecycle.claim import claim
 from django_dbqueue.models import Worker
-from django_dbqueue.monitor.worker_list import request_drain, request_resume
+from django_dbqueue.monitor.worker_requests import request_drain, request_resume
 from django_dbqueue.states import Status
 from django_dbqueue.worker.agent import Recovery
 from django_dbqueue.worker.channel import AbandonedClaims, Recovered, SignOff

@@ -12,17 +12,17 @@ from typing import Any, NoReturn
 from django.db import connections
 
 from ...exceptions import Bury, Retry
-from ...guard import clean
 from ...lifecycle.execute import retry
 from ..conf import mail_conf, mailer_of
 from ..deliveries import CUT_OFF, OPEN, SENT, Deliveries, Delivery, Outcome, address_of, delivery
 from ..headers import withhold_message_id
 from ..models.mailer import Mailer
-from ..models.provider import NAME_MAX_CHARS, ProviderNote
+from ..models.provider import ProviderNote
 from ..models.suppression import normal
 from ..outcomes import Meaning, NotTaken, RecipientRefused, code_and_text, explain, meaning_of
 from .connections import NOT_ASKED, Conversation, connection, conversation_on
 from .envelope import Envelope, envelope_for
+from .provider_statuses import provider_statuses
 
 logger = logging.getLogger("django_dbqueue")
 
@@ -38,8 +38,6 @@ OUTCOMES: dict[Meaning, Outcome] = {
     "pause": Outcome.DEFERRED,
     "fail": Outcome.REFUSED,
 }
-# Of django-anymail's statuses. What is sent or queued there is the provider's business.
-REFUSED_BY_PROVIDER = {"rejected", "invalid", "failed"}
 
 
 def send(email: Any) -> None:
@@ -302,22 +300,3 @@ class Attempt:
         if meaning == "fail" and not self._is_connected:
             meaning = "retry"
         return delivery(OUTCOMES[meaning], *code_and_text(error))
-
-
-def provider_statuses(message: Any) -> tuple[list[str], dict[str, Delivery]]:
-    """What the packages of mail providers, anymail above all, leave on a message that they have
-    sent: the provider's names for it, one for all or one for each recipient, and by address what
-    it says; nothing where none did."""
-    status = getattr(message, "anymail_status", None)
-    found = {}
-    for address, one in (getattr(status, "recipients", None) or {}).items():
-        word = str(getattr(one, "status", "unknown"))
-        outcome = Outcome.REFUSED if word in REFUSED_BY_PROVIDER else Outcome.DELIVERED
-        text = " ".join([word, *_names(getattr(one, "message_id", None))])
-        found[address_of(address)] = delivery(outcome, None, text)
-    return _names(getattr(status, "message_id", None)), found
-
-
-def _names(given: Any) -> list[str]:
-    several = given if isinstance(given, (set, frozenset, list, tuple)) else [given]
-    return sorted({clean(str(one))[:NAME_MAX_CHARS] for one in several if one})

@@ -24,7 +24,8 @@ from ...diagnose import UnknownJob, explain
 from ...diagnose.check import check_integrity
 from ...exceptions import first_line
 from ...lifecycle.table import table_of
-from ...monitor.worker_list import ListedWorker, UnknownWorker, list_known
+from ...monitor.worker_list import ListedWorker, list_known
+from ...monitor.worker_requests import UnknownWorker
 from ...texts.wording import said, state_word
 from ...worker.served import UnknownTable, parse_one
 from ..advice import with_advice
