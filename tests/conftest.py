@@ -105,9 +105,17 @@ def server(settings: Any, own_connections: None) -> Iterator[Any]:
     from tests.kit.smtp_server import ScriptedServer
 
     server = ScriptedServer()
-    deliver_to(settings, server.port, MAIL_TIMEOUT=0.5, MAIL_RETRY_FIRST=0.01)
+    deliver_to(settings, server.port, MAIL_TIMEOUT=60, MAIL_RETRY_FIRST=0.01)
     yield server
     server.close()
+
+
+@pytest.fixture
+def impatient(server: Any, settings: Any) -> None:
+    """For servers that stall: they are soon left."""
+    from tests.kit.mail import setting
+
+    setting(settings, MAIL_TIMEOUT=0.5, MAIL_FINAL_TIMEOUT=0.5)
 
 
 @pytest.fixture

@@ -1,8 +1,11 @@
 """What ``status`` and ``top`` look at, again and again."""
 
+import signal
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
+from types import FrameType
 
 from django.db import connections
 
@@ -46,3 +49,22 @@ def close_broken() -> None:
     for connection in connections.all(initialized_only=True):
         if connection.errors_occurred:
             connection.close_if_unusable_or_obsolete()
+
+
+@contextmanager
+def until_interrupted() -> Iterator[Callable[[], bool]]:
+    """Ctrl-C ends what is done meanwhile. Ask before each look whether it came: the exception alone
+    may be lost, in a callback of a driver's, as SQLite's functions in Python are."""
+    is_interrupted = False
+
+    def interrupt(_number: int, _frame: FrameType | None) -> None:
+        nonlocal is_interrupted
+        is_interrupted = True
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGINT, interrupt)
+    try:
+        with suppress(KeyboardInterrupt):
+            yield lambda: is_interrupted
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -2,12 +2,10 @@
 waits, runs and failed. Exit code 1 where somebody is needed now."""
 
 import json
-import signal
 import sys
-import threading
+import time
 from argparse import ArgumentParser
 from contextlib import suppress
-from types import FrameType
 from typing import Any
 
 from django.db.utils import Error
@@ -24,15 +22,13 @@ from .colours import BOLD, CLEAR, GREEN, RED, YELLOW, is_coloured, is_screen, pa
 from .commands._log import VISIBLE, printable
 from .commands._text import status_json, status_text
 from .durations import duration
-from .looking import look_at
+from .looking import look_at, until_interrupted
 from .verbs import FOUND, ProblemsFound, Verb
 
 VERSION = 1  # of the JSON: names may be added; what changes or goes makes another one
 WATCHED_SECONDS = 2.0
 SECONDS_LEAST = 0.2
 URGENT, NOT_URGENT, INDENT = "! ", "- ", "    "
-
-_stop = threading.Event()  # set by Ctrl-C
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -71,21 +67,12 @@ def watch(options: dict[str, Any]) -> str:
     """A screen after the other, until Ctrl-C or until nobody reads on; where there is no terminal,
     one below the other."""
     seconds = max(SECONDS_LEAST, options["watch"])
-    _stop.clear()  # of an earlier watch in this process
-    before = signal.signal(signal.SIGINT, _interrupt)
-    try:
-        with suppress(KeyboardInterrupt, BrokenPipeError):
-            while not _stop.is_set():
-                show(options)
-                _stop.wait(seconds)
-    finally:
-        signal.signal(signal.SIGINT, before)
+    with suppress(BrokenPipeError), until_interrupted() as is_interrupted:
+        show(options)
+        while not is_interrupted():
+            time.sleep(seconds)
+            show(options)
     return ""
-
-
-def _interrupt(_number: int, _frame: FrameType | None) -> None:
-    _stop.set()  # an exception alone may be lost, in a callback of a driver's
-    raise KeyboardInterrupt
 
 
 def show(options: dict[str, Any]) -> None:

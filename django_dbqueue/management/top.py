@@ -6,8 +6,8 @@ import select
 import sys
 import time
 from argparse import ArgumentParser
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import Any
 
@@ -18,6 +18,7 @@ from ..worker.served import parse_served
 from .choosing import add_tables
 from .colours import is_terminal
 from .durations import duration
+from .looking import until_interrupted
 from .recording import add_user, user_of
 from .top_model import Top
 from .verbs import Refused, Verb
@@ -47,20 +48,20 @@ def run(options: dict[str, Any]) -> str:
         raise Refused(str(NEEDS_TERMINAL))
     tables = parse_served(options["tables"], options["database"])
     top = Top(tables, user_of(options))
-    with suppress(KeyboardInterrupt), keys_of(sys.stdin.fileno()) as terminal:
-        follow(top, terminal, max(SECONDS_LEAST, options["every"]))
+    with until_interrupted() as is_interrupted, keys_of(sys.stdin.fileno()) as terminal:
+        follow(top, terminal, max(SECONDS_LEAST, options["every"]), is_interrupted)
     return ""
 
 
-def follow(top: Top, terminal: int, seconds: float) -> None:
+def follow(top: Top, terminal: int, seconds: float, is_interrupted: Callable[[], bool]) -> None:
     """Look, show, and do what the keys say, until one says to end."""
     from .top_screen import shown_live  # noqa: PLC0415  # needs rich
 
     with shown_live() as show:
-        while not top.has_ended:
+        while not (top.has_ended or is_interrupted()):
             top.look()
             due = time.monotonic() + seconds
-            while not top.has_ended and not top.wants_look:
+            while not (top.has_ended or top.wants_look or is_interrupted()):
                 show(top)
                 for key in pressed(terminal, due - time.monotonic()):
                     top.press(key)

@@ -100,7 +100,7 @@ class Enqueued:
 @contextmanager
 def captured_jobs(*models: type[Job]) -> Iterator[list[Any]]:
     """The jobs that are enqueued inside the block, in a list that is filled at its end, oldest
-    first; without ``models`` those of all queue tables.
+    first by the clocks of their databases; without ``models`` those of all queue tables.
 
     Also what ``bulk_create`` and ``enqueue_many`` have inserted, and what an open transaction of
     this connection's holds; not what was rolled back, and not what is deleted again by the end,

@@ -11,6 +11,8 @@ from typing import Any
 
 from django.db import connection, transaction
 
+from tests.kit.waiting import wait_until
+
 TENS = 10
 IN_TURN = re.compile(
     r"SET LOCAL .*?pg_advisory_lock\S+ (.*); SELECT pg_advisory_unlock\S+", re.DOTALL
@@ -123,9 +125,22 @@ def read_by(statement: Statement) -> int:
     """How many pages of the table and its indexes a SELECT reads on MariaDB, and on PostgreSQL that
     or the one in an UPDATE; what it does is undone."""
     if connection.vendor == "mysql":
+        writers = _writers()
+        wait_until(lambda: not writers & _writers())
         [answer] = _explained("ANALYZE FORMAT=JSON", statement)
         return sum(map(int, re.findall(r'"pages_accessed": (\d+)', answer["ANALYZE"])))
     return _buffers(_executed(statement))
+
+
+def _writers() -> set[int]:
+    """The open transactions of others: while one is older than an entry of an index, a look that
+    meets the entry reads its row, too."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT trx_id FROM information_schema.innodb_trx "
+            "WHERE trx_rows_modified > 0 AND trx_mysql_thread_id <> CONNECTION_ID()"
+        )
+        return {number for (number,) in cursor.fetchall()}
 
 
 def _executed(statement: Statement) -> dict[str, Any]:

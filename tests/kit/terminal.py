@@ -4,6 +4,7 @@ import os
 import pty
 import re
 import signal
+import sqlite3
 import struct
 import subprocess
 import sys
@@ -11,7 +12,7 @@ import termios
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from fcntl import ioctl
 from functools import partial
 from pathlib import Path
@@ -94,6 +95,15 @@ class Terminal:
         code = self.popen.wait(seconds)
         self._reader.join(5)
         return code
+
+
+def lose_ctrl_c() -> None:
+    """Ctrl-C in a function of SQLite's that is written in Python: what is raised is another
+    error."""
+    database = sqlite3.connect(":memory:")
+    database.create_function("press", 0, lambda: signal.raise_signal(signal.SIGINT))
+    with closing(database), suppress(sqlite3.OperationalError):
+        database.execute("SELECT press()")
 
 
 @contextmanager

@@ -32,13 +32,13 @@ from tests.kit.processes import worker
 from tests.kit.waiting import wait_until
 from tests.queueapp.models import Note
 
-pytestmark = [pytest.mark.each_database, pytest.mark.usefixtures("db_rows")]
+pytestmark = [pytest.mark.each_database, pytest.mark.usefixtures("db_rows", "impatient")]
 
 IN_DOUBT = {"stall": ("in doubt", None)}
 
 
 @pytest.fixture(autouse=True)
-def hold(server, settings):
+def hold(impatient, settings):
     setting(settings, MAIL_IN_DOUBT="hold")
 
 

@@ -28,7 +28,7 @@ from tests.kit.mail import (
 )
 from tests.kit.smtp_server import ScriptedServer
 
-pytestmark = pytest.mark.usefixtures("db_rows", "own_connections")
+pytestmark = pytest.mark.usefixtures("db_rows", "impatient", "own_connections")
 
 
 def test_a_message_is_delivered_with_the_message_id_that_it_was_queued_with(

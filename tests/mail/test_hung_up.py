@@ -12,7 +12,7 @@ from tests.kit.jobs import fresh
 from tests.kit.mail import outcomes, queued, run_mail, sent, setting
 from tests.kit.smtp_server import Dialogue
 
-pytestmark = pytest.mark.usefixtures("db_rows")
+pytestmark = pytest.mark.usefixtures("db_rows", "impatient")
 
 SENT = {"anna": ("delivered", 250)}
 

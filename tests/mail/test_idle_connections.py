@@ -9,7 +9,7 @@ from tests.kit import smtp_server
 from tests.kit.mail import outcomes, sent, setting
 from tests.kit.smtp_server import Dialogue
 
-pytestmark = pytest.mark.usefixtures("db_rows")
+pytestmark = pytest.mark.usefixtures("db_rows", "impatient")
 
 SENT = {"anna": ("delivered", 250)}
 

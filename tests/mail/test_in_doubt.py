@@ -14,7 +14,7 @@ from django_dbqueue.states import Status
 from tests.kit.jobs import claim_one, fresh, overwrite, reap_owner, table
 from tests.kit.mail import outcomes, queued, retried, run_mail, sent, setting
 
-pytestmark = pytest.mark.usefixtures("db_rows")
+pytestmark = pytest.mark.usefixtures("db_rows", "impatient")
 
 LIST = "/admin/dbqueue_mail/email/"
 

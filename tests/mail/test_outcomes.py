@@ -8,7 +8,7 @@ from django_dbqueue.states import Status
 from tests.kit.jobs import fresh
 from tests.kit.mail import outcomes, queued, retried, run_mail, sent, setting
 
-pytestmark = pytest.mark.usefixtures("db_rows")
+pytestmark = pytest.mark.usefixtures("db_rows", "impatient")
 
 
 def test_everybody_has_it_and_what_the_server_called_it_is_kept(server):

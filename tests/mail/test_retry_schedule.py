@@ -12,7 +12,7 @@ from django_dbqueue.states import Status
 from tests.kit.jobs import fresh, overwrite, table
 from tests.kit.mail import outcomes, queued, run_mail, sent
 
-pytestmark = pytest.mark.usefixtures("db_rows")
+pytestmark = pytest.mark.usefixtures("db_rows", "impatient")
 
 MOST = Email.policy().max_attempts
 MINUTES = [20, 40, 80, 160, 320, 360, 360]

@@ -24,7 +24,7 @@ from tests.kit.mail import (
     setting,
 )
 
-pytestmark = [pytest.mark.usefixtures("db_rows"), pytest.mark.any_database]
+pytestmark = [pytest.mark.usefixtures("db_rows", "impatient"), pytest.mark.any_database]
 
 IN_DOUBT = {"stall": ("in doubt", None)}
 

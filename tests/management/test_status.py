@@ -28,7 +28,7 @@ from tests.kit.failures import NO_PAPER, count, failed
 from tests.kit.jobs import done, overwrite
 from tests.kit.lost_connection import lose_connection
 from tests.kit.overview import a_worker
-from tests.kit.terminal import at_terminal
+from tests.kit.terminal import at_terminal, lose_ctrl_c
 from tests.queueapp.models import Kept, Note
 
 pytestmark = pytest.mark.usefixtures("db_rows")
@@ -192,6 +192,18 @@ def test_it_watches_again_in_a_process_in_which_it_was_interrupted(monkeypatch):
     for seconds in (0.2, 0.3):
         assert dbqueue("status", "--watch", seconds) == "\n"
     assert shows == [0.2, 0.3]
+
+
+def test_ctrl_c_ends_it_where_a_callback_loses_the_exception(monkeypatch):
+    shows = []
+
+    def show_and_lose(options):
+        shows.append(options["watch"])
+        lose_ctrl_c()
+
+    monkeypatch.setattr(management_status, "show", show_and_lose)
+    assert dbqueue("status", "--watch", 0.2) == "\n"
+    assert shows == [0.2]
 
 
 def test_nothing_is_cleared_where_the_terminal_knows_only_lines(capsys, monkeypatch):

@@ -1,5 +1,7 @@
 """``dbqueue top``, at a real terminal."""
 
+import os
+import pty
 import sys
 
 import pytest
@@ -8,7 +10,8 @@ from django.db import OperationalError
 
 from django_dbqueue.fields import DbNow
 from django_dbqueue.management import top as module
-from django_dbqueue.management.top import split
+from django_dbqueue.management.looking import until_interrupted
+from django_dbqueue.management.top import follow, split
 from django_dbqueue.management.top_model import Top
 from django_dbqueue.models import Queue, Worker
 from django_dbqueue.models.queue import ALL
@@ -20,7 +23,7 @@ from tests.kit.command_line import refused
 from tests.kit.failures import count, failed
 from tests.kit.lost_connection import lose_connection
 from tests.kit.overview import a_worker
-from tests.kit.terminal import at_terminal
+from tests.kit.terminal import at_terminal, lose_ctrl_c
 from tests.kit.waiting import wait_until
 from tests.queueapp.models import Note
 
@@ -86,6 +89,22 @@ def test_it_renews_itself_and_ends_by_ctrl_c(database_url):
         terminal.press("\x03")
         assert terminal.end() == 0
         assert "Traceback" not in terminal.text
+
+
+@pytest.mark.any_database
+def test_ctrl_c_ends_it_where_a_callback_loses_the_exception(monkeypatch):
+    top, looks = a_top(), []
+
+    def look_and_lose():
+        looks.append(1)
+        lose_ctrl_c()
+        top.has_ended = len(looks) > 1
+
+    monkeypatch.setattr(top, "look", look_and_lose)
+    ours, theirs = pty.openpty()
+    with os.fdopen(ours, "wb"), os.fdopen(theirs, "rb"), until_interrupted() as is_interrupted:
+        follow(top, theirs, 1.0, is_interrupted)
+    assert looks == [1]
 
 
 def test_strangers_words_do_nothing_to_the_terminal(database_url):
