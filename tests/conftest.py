@@ -28,6 +28,9 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return selection.lacks_word(config, collection_path) or None
 
 
+STOPS = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
+
+
 @pytest.hookimpl(trylast=True)  # what -m and -k leave out is out by then
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     selection.select(config, items)
@@ -174,6 +177,17 @@ def as_it_was_logged() -> Iterator[None]:
     yield
     logger.handlers[:], logger.propagate = before[0], before[2]
     logger.setLevel(before[1])
+
+
+@pytest.fixture(autouse=True)
+def signals_are_heeded() -> Iterator[None]:
+    """By each process that a later test starts: it ignores and blocks what we do."""
+    yield
+    ignored = {one for one in STOPS if signal.getsignal(one) is signal.SIG_IGN}
+    blocked = signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPS) & STOPS
+    for one in ignored:
+        signal.signal(one, signal.default_int_handler if one is signal.SIGINT else signal.SIG_DFL)
+    assert not ignored | blocked, f"left ignored: {ignored}, and blocked: {blocked}"
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ from django.test import override_settings
 from django_dbqueue.checks import tables
 from django_dbqueue.conf import Section, conf, wrong_values
 from django_dbqueue.management.operating import OPERATING
+from django_dbqueue.worker.signalling import own_handlers
 from django_dbqueue.worker.standalone_reaper import StandaloneReaper
 from django_dbqueue.worker.supervisor import Supervisor
 from tests.fuzz.rows import any_text
@@ -108,7 +109,7 @@ def outcome(name, line):
     """The exit code and what was said, as from a shell; anything else is raised."""
     output, errors = io.StringIO(), io.StringIO()
     command = COMMANDS[name].__class__(stdout=output, stderr=errors)
-    with redirect_stderr(errors), redirect_stdout(output):
+    with redirect_stderr(errors), redirect_stdout(output), own_handlers():
         try:
             command.run_from_argv(["manage.py", name, *line])
         except SystemExit as leaving:

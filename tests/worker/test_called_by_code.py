@@ -21,6 +21,31 @@ print("done:", Note.objects.done().count())
 """
 
 
+REAPER = """
+import os, signal, threading, time
+from django.core.management import call_command
+from django_dbqueue.models import Worker
+signals = signal.SIGTERM, signal.SIGINT, signal.SIGHUP
+before = [signal.getsignal(one) for one in signals]
+def stop():
+    while not Worker.objects.exists():
+        time.sleep(0.02)
+    os.kill(os.getpid(), signal.SIGTERM)
+threading.Thread(target=stop).start()
+try:
+    call_command("runreaper")
+except SystemExit as end:
+    assert before == [signal.getsignal(one) for one in signals]
+    print("ended:", end.code)
+"""
+
+
+def test_a_reaper_leaves_signals_as_they_were(database_url):
+    with running(database_url, "shell", "-c", REAPER) as process:
+        assert process.end(60) == 0, process.stderr
+        assert "ended: 0" in process.stdout
+
+
 def test_it_returns_and_leaves_signals_as_they_were(database_url):
     Note.objects.create()
     with running(database_url, "shell", "-c", CODE) as process:
