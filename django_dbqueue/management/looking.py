@@ -2,8 +2,8 @@
 
 import signal
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from types import FrameType
 
@@ -13,6 +13,7 @@ from ..monitor.failures import Failures
 from ..monitor.glance import failures_of
 from ..monitor.overview import Overview, overview
 from ..worker.served import Served
+from ..worker.signalling import WakeupPipe, own_handlers
 from .choosing import without_twins
 
 
@@ -51,20 +52,25 @@ def close_broken() -> None:
             connection.close_if_unusable_or_obsolete()
 
 
-@contextmanager
-def until_interrupted() -> Iterator[Callable[[], bool]]:
-    """Ctrl-C ends what is done meanwhile. Ask before each look whether it came: the exception alone
-    may be lost, in a callback of a driver's, as SQLite's functions in Python are."""
-    is_interrupted = False
+class CtrlC:
+    """Raises ``KeyboardInterrupt``, and remembers that it came: the exception alone may be lost in
+    a callback of a driver's, as SQLite's functions in Python are."""
 
-    def interrupt(_number: int, _frame: FrameType | None) -> None:
-        nonlocal is_interrupted
-        is_interrupted = True
+    def __init__(self) -> None:
+        self.has_come = False
+        self._wakeup = WakeupPipe()
+        self.wait, self.close = self._wakeup.wait, self._wakeup.close
+
+    def note(self, _number: int, _frame: FrameType | None) -> None:
+        self.has_come = True
+        self._wakeup.set()
         raise KeyboardInterrupt
 
-    before = signal.signal(signal.SIGINT, interrupt)
-    try:
+
+@contextmanager
+def until_ctrl_c() -> Iterator[CtrlC]:
+    """Ctrl-C ends what is done meanwhile, where it asks before each look whether it has come."""
+    with closing(CtrlC()) as ctrl_c, own_handlers():
+        signal.signal(signal.SIGINT, ctrl_c.note)
         with suppress(KeyboardInterrupt):
-            yield lambda: is_interrupted
-    finally:
-        signal.signal(signal.SIGINT, before)
+            yield ctrl_c

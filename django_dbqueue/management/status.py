@@ -3,7 +3,6 @@ waits, runs and failed. Exit code 1 where somebody is needed now."""
 
 import json
 import sys
-import time
 from argparse import ArgumentParser
 from contextlib import suppress
 from typing import Any
@@ -22,7 +21,7 @@ from .colours import BOLD, CLEAR, GREEN, RED, YELLOW, is_coloured, is_screen, pa
 from .commands._log import VISIBLE, printable
 from .commands._text import status_json, status_text
 from .durations import duration
-from .looking import look_at, until_interrupted
+from .looking import look_at, until_ctrl_c
 from .verbs import FOUND, ProblemsFound, Verb
 
 VERSION = 1  # of the JSON: names may be added; what changes or goes makes another one
@@ -67,10 +66,10 @@ def watch(options: dict[str, Any]) -> str:
     """A screen after the other, until Ctrl-C or until nobody reads on; where there is no terminal,
     one below the other."""
     seconds = max(SECONDS_LEAST, options["watch"])
-    with suppress(BrokenPipeError), until_interrupted() as is_interrupted:
+    with suppress(BrokenPipeError), until_ctrl_c() as ctrl_c:
         show(options)
-        while not is_interrupted():
-            time.sleep(seconds)
+        while not ctrl_c.has_come:
+            ctrl_c.wait(seconds)
             show(options)
     return ""
 

@@ -6,7 +6,7 @@ import select
 import sys
 import time
 from argparse import ArgumentParser
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import Any
@@ -18,7 +18,7 @@ from ..worker.served import parse_served
 from .choosing import add_tables
 from .colours import is_terminal
 from .durations import duration
-from .looking import until_interrupted
+from .looking import CtrlC, until_ctrl_c
 from .recording import add_user, user_of
 from .top_model import Top
 from .verbs import Refused, Verb
@@ -48,20 +48,20 @@ def run(options: dict[str, Any]) -> str:
         raise Refused(str(NEEDS_TERMINAL))
     tables = parse_served(options["tables"], options["database"])
     top = Top(tables, user_of(options))
-    with until_interrupted() as is_interrupted, keys_of(sys.stdin.fileno()) as terminal:
-        follow(top, terminal, max(SECONDS_LEAST, options["every"]), is_interrupted)
+    with until_ctrl_c() as ctrl_c, keys_of(sys.stdin.fileno()) as terminal:
+        follow(top, terminal, max(SECONDS_LEAST, options["every"]), ctrl_c)
     return ""
 
 
-def follow(top: Top, terminal: int, seconds: float, is_interrupted: Callable[[], bool]) -> None:
+def follow(top: Top, terminal: int, seconds: float, ctrl_c: CtrlC) -> None:
     """Look, show, and do what the keys say, until one says to end."""
     from .top_screen import shown_live  # noqa: PLC0415  # needs rich
 
     with shown_live() as show:
-        while not (top.has_ended or is_interrupted()):
+        while not (top.has_ended or ctrl_c.has_come):
             top.look()
             due = time.monotonic() + seconds
-            while not (top.has_ended or top.wants_look or is_interrupted()):
+            while not (top.has_ended or top.wants_look or ctrl_c.has_come):
                 show(top)
                 for key in pressed(terminal, due - time.monotonic()):
                     top.press(key)

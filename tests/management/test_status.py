@@ -199,6 +199,7 @@ def test_ctrl_c_ends_it_where_a_callback_loses_the_exception(monkeypatch):
 
     def show_and_lose(options):
         shows.append(options["watch"])
+        assert len(shows) == 1, "it goes on"
         lose_ctrl_c()
 
     monkeypatch.setattr(management_status, "show", show_and_lose)

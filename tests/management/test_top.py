@@ -1,7 +1,5 @@
 """``dbqueue top``, at a real terminal."""
 
-import os
-import pty
 import sys
 
 import pytest
@@ -10,7 +8,7 @@ from django.db import OperationalError
 
 from django_dbqueue.fields import DbNow
 from django_dbqueue.management import top as module
-from django_dbqueue.management.looking import until_interrupted
+from django_dbqueue.management.looking import until_ctrl_c
 from django_dbqueue.management.top import follow, split
 from django_dbqueue.management.top_model import Top
 from django_dbqueue.models import Queue, Worker
@@ -101,9 +99,9 @@ def test_ctrl_c_ends_it_where_a_callback_loses_the_exception(monkeypatch):
         top.has_ended = len(looks) > 1
 
     monkeypatch.setattr(top, "look", look_and_lose)
-    ours, theirs = pty.openpty()
-    with os.fdopen(ours, "wb"), os.fdopen(theirs, "rb"), until_interrupted() as is_interrupted:
-        follow(top, theirs, 1.0, is_interrupted)
+    monkeypatch.setattr(module, "pressed", lambda *_: pytest.fail("it waits for keys"))
+    with until_ctrl_c() as ctrl_c:
+        follow(top, 0, 60.0, ctrl_c)
     assert looks == [1]
 
 

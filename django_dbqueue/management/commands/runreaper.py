@@ -18,9 +18,9 @@ from ...worker.done import Done
 from ...worker.options import Options, beat_timing
 from ...worker.served import all_served
 from ...worker.session import forget_pools
-from ...worker.signalling import own_handlers
 from ...worker.standalone_reaper import StandaloneReaper
 from ._log import log_to_stderr
+from ._signals import until_signalled
 from ._types import alias, of_setting
 from .runworker import stop_without_migrations
 
@@ -55,18 +55,14 @@ class Command(BaseCommand):
         with suppress(Error):  # of a database that is away: the reaper waits for it
             stop_without_migrations(one.using for one in served)
         if not options["once"]:
-            sys.exit(self.lasting(reaper))
+            if code := until_signalled(self, "runreaper", reaper.run):
+                sys.exit(code)
+            return
         try:
             done = reaper.once()
         except Error as error:
             raise CommandError(first_line(error)) from error
         self.stdout.write(told(done))
-
-    def lasting(self, reaper: StandaloneReaper) -> int:
-        if self._called_from_command_line:  # type: ignore[attr-defined]
-            return reaper.run()
-        with own_handlers():
-            return reaper.run()
 
 
 def told(done: Done) -> str:

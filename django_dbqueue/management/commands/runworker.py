@@ -3,7 +3,6 @@
 import json
 import os
 import sys
-import threading
 from argparse import ArgumentParser
 from collections.abc import Iterable
 from importlib import import_module
@@ -29,10 +28,10 @@ from ...worker.reload import Reloader
 from ...worker.scaling_options import scaling_options
 from ...worker.served import Served, UnknownTable, parse_served
 from ...worker.session import forget_pools
-from ...worker.signalling import own_handlers
 from ...worker.standalone_reaper import look_after
 from ...worker.startup import NotMigrated, Startup, say
 from ._log import log_to_stderr
+from ._signals import until_signalled
 from ._worker_arguments import add_ends, add_manners, add_work
 
 MIGRATIONS_MISSING = 3
@@ -89,12 +88,7 @@ class Command(BaseCommand):
             if code:
                 sys.exit(code)
             return
-        if self._called_from_command_line:  # type: ignore[attr-defined]
-            sys.exit(self.started(start))
-        if threading.current_thread() is not threading.main_thread():
-            raise CommandError(_("runworker needs the main thread, which alone gets signals"))
-        with own_handlers():
-            code = self.started(start)
+        code = until_signalled(self, "runworker", lambda: self.started(start))
         if code:
             sys.exit(code)
 
