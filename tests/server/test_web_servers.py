@@ -45,6 +45,8 @@ def test_each_of_two_web_processes_has_a_worker(site):
         found = wait_until(lambda: len(site.workers()) == 2 and site.workers())
         assert len(set(found.values())) == 2
         site.runs_a_job()
+        # A worker that still starts ends at once, and has nothing to say.
+        wait_until(lambda: site.said().count("worker.started") == 2)
         server.terminate()
         server.wait(60)
         wait_until(lambda: site.living() == [])
