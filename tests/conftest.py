@@ -28,9 +28,6 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return selection.lacks_word(config, collection_path) or None
 
 
-STOPS = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
-
-
 @pytest.hookimpl(trylast=True)  # what -m and -k leave out is out by then
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     selection.select(config, items)
@@ -177,6 +174,9 @@ def as_it_was_logged() -> Iterator[None]:
     yield
     logger.handlers[:], logger.propagate = before[0], before[2]
     logger.setLevel(before[1])
+
+
+STOPS = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
 
 
 @pytest.fixture(autouse=True)

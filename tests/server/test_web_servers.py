@@ -1,7 +1,10 @@
 """gunicorn and uvicorn bring a worker along: one in all, or one each."""
 
 import os
+import re
 import signal
+from urllib.error import HTTPError
+from urllib.request import urlopen
 
 import pytest
 
@@ -65,7 +68,11 @@ def test_an_application_with_a_lifespan_of_its_own_keeps_it(site):
 
 def test_without_the_setting_a_server_has_no_worker(site):
     with site.serving(*GUNICORN, mode="off", debug=False) as server:
-        wait_until(lambda: site.said().count("Booting worker") == 2)
+        [address] = wait_until(lambda: re.findall(r"Listening at: (\S+)", site.said()))
+        with pytest.raises(HTTPError, match="404"):
+            urlopen(address)  # whatever a process starts, it has by then
+        site.shell("pass")  # which takes longer than to start a process
+        assert site.workers() == {}
         server.terminate()
         server.wait(60)
-        assert "worker.started" not in site.said()
+        assert site.living() == []
