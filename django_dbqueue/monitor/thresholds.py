@@ -17,6 +17,8 @@ from ..texts.wording import duration, number
 from ..worker.served import Served
 from .overview import QueueOverview, overview
 
+DUE_MAX = 20_000  # jobs of a table that are looked at, whichever their queues are
+
 
 @dataclass(frozen=True)
 class Thresholds:
@@ -87,8 +89,8 @@ def _watched(
     served: Served, queues: list[QueueOverview], limits: Thresholds
 ) -> Iterator[WatchedQueue]:
     table = table_of(served.model, served.using)
-    # Where there are more than this in all, some queue is over the limit.
-    due = due_and_since(table, limits.waiting * max(1, len(queues)))
+    # Where more are due than so many of each, some queue is over the limit.
+    due = due_and_since(table, max(DUE_MAX, limits.waiting * len(queues)))
     for one in queues:
         its_due = due.get(one.queue, Due())
         ages = [s for s in (one.oldest_seconds, its_due.oldest_seconds) if s is not None]

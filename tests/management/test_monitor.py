@@ -7,6 +7,7 @@ import pytest
 from django.db.models import QuerySet
 
 from django_dbqueue.fields import DbNow
+from django_dbqueue.monitor import thresholds
 from django_dbqueue.testing import virtual_clock
 from tests.kit.bounds import limits
 from tests.kit.broken_rows import edit
@@ -132,14 +133,25 @@ def test_what_is_named_twice_is_told_once():
     assert [one["queue"] for one in report["queues"]] == ["default"]
 
 
-def test_a_queue_that_is_named_with_its_whole_table_is_over_as_in_that():
+@pytest.mark.parametrize("looked_at", [1, 20_000])
+def test_a_queue_that_is_named_with_its_whole_table_is_over_as_in_that(monkeypatch, looked_at):
     """Of due jobs some are looked at, more where more queues are meant."""
+    monkeypatch.setattr(thresholds, "DUE_MAX", looked_at)
     for queue, ago in (("early", 60), ("default", 30)):
         many(2, queue, delay=3600)
         QuerySet(Note).filter(queue=queue).update(retry_at=DbNow(plus=-ago))
     for names in (["queueapp.note"], ["queueapp.note:default", "queueapp.note"]):
         _, why = fails(1, "monitor", *names, "--max=2")
         assert "queueapp.note:default: 2 or more jobs wait" in why
+
+
+def test_due_jobs_of_other_queues_do_not_hide_those_of_the_one_that_is_watched():
+    for queue, ago in (("other", 900), ("watched", 700)):
+        many(4, queue, delay=3600)
+        QuerySet(Note).filter(queue=queue).update(retry_at=DbNow(plus=-ago))
+    printed, why = fails(1, "monitor", "queueapp.Note:watched", "--max=4", "--json")
+    assert "queueapp.note:watched: 4 or more jobs wait" in why
+    assert of("watched", json.loads(printed))["oldest_seconds"] >= 700
 
 
 def test_people_see_which_queue_and_why():
