@@ -1,7 +1,7 @@
 """When a schedule ticks: intervals, which count real seconds, and cron expressions, which read the
 clock of a time zone.
 
-All instants are aware and in whole seconds.
+All instants are aware, and ticks are in whole seconds.
 """
 
 import re
@@ -76,6 +76,7 @@ class Cron:
     start: datetime | None = None
 
     def after(self, instant: datetime) -> Iterator[datetime]:
+        instant = instant.replace(microsecond=0)
         if self.start is not None:
             instant = max(instant, self.start - SECOND)
         ticks = self._hourly(instant) if self._is_hourly else self._daily(instant)

@@ -2,11 +2,12 @@
 
 from datetime import UTC, datetime, timedelta
 from itertools import islice, takewhile
+from zoneinfo import ZoneInfo
 
 import pytest
 from django.core.exceptions import ValidationError
 
-from django_dbqueue.schedules.timing import latest, newest, parse, written
+from django_dbqueue.schedules.timing import Cron, latest, newest, parse, written
 from tests.kit.schedules import START, WallClock
 
 DAYS = 400
@@ -71,6 +72,29 @@ def test_ticks_go_on_from_any_of_them_as_if_they_had_been_counted_from_the_start
         found = ticks(timing, zone)
         cron = parse(timing, zone)
         assert [next(cron.after(tick)) for tick in found[:-1]] == found[1:]
+
+
+class Asked(ZoneInfo):
+    """A time zone that is asked a bounded number of times."""
+
+    times = 0
+
+    def utcoffset(self, moment):
+        self.times += 1
+        assert self.times < 10_000, "it is asked without end"
+        return super().utcoffset(moment)
+
+
+@pytest.mark.parametrize("change", [datetime(2031, 3, 30, 1), datetime(2031, 10, 26, 1)])
+@pytest.mark.parametrize("timing", ["* * * * *", "*/5 * * * *", "0 * * * *"])
+def test_between_two_seconds_the_next_tick_is_found_at_every_change_of_the_clock(change, timing):
+    change = change.replace(tzinfo=UTC)
+    known = ticks(timing, "Europe/Berlin", change - timedelta(hours=3), days=1)
+    for minutes in range(-90, 30):
+        instant = change + timedelta(minutes=minutes, milliseconds=345)
+        cron = Cron(timing, Asked.no_cache("Europe/Berlin"))
+        assert next(cron.after(instant)) == next(tick for tick in known if tick > instant)
+        assert next(cron.after(known[0] + timedelta(milliseconds=1))) == known[1]
 
 
 def test_an_interval_counts_real_seconds_from_its_start():
