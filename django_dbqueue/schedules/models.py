@@ -117,9 +117,9 @@ class Schedule(models.Model):
 
     objects: ClassVar["models.Manager[Schedule]"] = ScheduleManager()
 
-    # Its timing, and whether it was paused, as the row had it; None where it is new.
-    planned_for: tuple[Any, ...] | None = None
+    # As the row had it, None where it is new; and whether a save of it may still be rolled back.
     was_paused: bool | None = None
+    is_committed = True
 
     class Meta:
         default_permissions = ("add", "change", "delete", "view", "pause", "run")
@@ -130,7 +130,7 @@ class Schedule(models.Model):
     @classmethod
     def from_db(cls, *args: Any, **kwargs: Any) -> Self:
         schedule = super().from_db(*args, **kwargs)
-        schedule._note_row()
+        schedule.was_paused = schedule.__dict__.get("is_paused")
         return schedule
 
     def refresh_from_db(
@@ -140,20 +140,8 @@ class Schedule(models.Model):
         if {*map(type, (*args, *kwargs.values()))} <= {type(None)}:  # else a queryset says where
             using = using or self.alias()
         super().refresh_from_db(using, read, *args, **kwargs)
-        self._note_row(read)
-
-    def _note_row(self, read: Collection[str] | None = None) -> None:
-        """``read``: the columns that are as the row has them; None = all."""
-        before = self.planned_for or (None,) * len(OF_TIMING)
-        found = zip(OF_TIMING, before, self._timing_columns(), strict=True)
-        self.planned_for = tuple(
-            now if read is None or name in read else old for name, old, now in found
-        )
         if read is None or "is_paused" in read:
-            self.was_paused = self.__dict__.get("is_paused")
-
-    def _timing_columns(self) -> tuple[Any, ...]:
-        return tuple(self.__dict__.get(name) for name in OF_TIMING)
+            self.was_paused = self.is_paused
 
     @property
     def zone(self) -> str:
@@ -209,36 +197,44 @@ class Schedule(models.Model):
                 kwargs["update_fields"] = {*said, *planned}
             super().save(*args, **kwargs)
         if planned:
-            self._note_row()
+            self.was_paused, self.is_committed = self.is_paused, False
+            transaction.on_commit(self._note_commit, using=using)
+
+    def _note_commit(self) -> None:
+        self.is_committed = True
 
     def _planned(self, using: str, said: frozenset[str]) -> Collection[str]:
-        """Plan it if that has changed, and is said; the columns to write then."""
-        is_new, is_paused = self._state.adding, self.__dict__.get("is_paused")
-        is_left_out = said.isdisjoint({*OF_TIMING, "is_paused"})
-        is_same = (is_paused, self._timing_columns()) == (self.was_paused, self.planned_for)
-        if not is_new and (is_same or is_left_out):
-            # Its target may have been mended: now, which is later than a tick that was tried.
-            broken = type(self)._base_manager.using(using).filter(pk=self.pk).exclude(error="")
-            broken.update(next_at=DbNow(), error="")
-            return ()
-        if not is_new and is_paused == self.was_paused:
-            self._read_pause(using)
+        """Plan it if its timing or pause is to be another one; the columns to write then."""
+        if not self._state.adding:
+            is_left_out = said.isdisjoint({*OF_TIMING, "is_paused"})
+            if is_left_out or not self._differs(using, said):
+                # Its target may have been mended: now, which is later than a tick that was tried.
+                broken = type(self)._base_manager.using(using).filter(pk=self.pk).exclude(error="")
+                broken.update(next_at=DbNow(), error="")
+                return ()
         self.plan(db_now(using))
         return PLANNED
 
-    def _read_pause(self, using: str, *besides: str) -> None:
-        """As others have it by now, and keep it so until the transaction ends."""
+    def _differs(self, using: str, said: frozenset[str]) -> bool:
+        """From the row, which others may have changed; a pause that nobody changed here is that of
+        the row."""
+        row, own = self._locked(using), self.__dict__
+        if row and self.is_committed and own.get("is_paused") == self.was_paused:
+            self.is_paused = self.was_paused = row["is_paused"]
+        names = [name for name in OF_TIMING if name in said and name in own]
+        return not row or any(own[name] != row[name] for name in (*names, "is_paused"))
+
+    def _locked(self, using: str) -> dict[str, Any]:
+        """Its timing and pause as others have them by now, which stay so until the transaction
+        ends; nothing where it is gone."""
         rows = type(self)._base_manager.using(using).filter(pk=self.pk).select_for_update()
-        for found in rows.values("is_paused", *besides):
-            for name, value in found.items():
-                setattr(self, name, value)
-            self._note_row(found)
+        return rows.values("is_paused", *OF_TIMING).first() or {}
 
     def delete(self, using: str | None = None, keep_parents: bool = False) -> Any:
         """With its ticks."""
         using = using or self.alias()
         with transaction.atomic(using=using):
-            self._read_pause(using)  # and keep others from ticking
+            self._locked(using)  # which keeps others from ticking
             return super().delete(using, keep_parents)
 
     delete.alters_data = True  # type: ignore[attr-defined]
@@ -259,8 +255,9 @@ class Schedule(models.Model):
     def _turn(self, *, is_paused: bool) -> None:
         using = self.alias()
         with transaction.atomic(using=using):
-            self._read_pause(using, *OF_TIMING)  # what others have changed is not taken back
-            self.is_paused = is_paused
+            for name, value in self._locked(using).items():
+                setattr(self, name, value)  # what others have changed is not taken back
+            self.was_paused, self.is_paused = self.is_paused, is_paused
             self.save(using=using, update_fields=None if self._state.adding else ["is_paused"])
 
 

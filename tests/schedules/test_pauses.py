@@ -1,5 +1,6 @@
 """A pause and its end hold, whatever somebody else saves meanwhile."""
 
+from contextlib import suppress
 from datetime import timedelta
 from functools import partial
 
@@ -125,3 +126,50 @@ def test_who_resumes_in_a_transaction_plans_by_what_others_have_said_since_it_be
 
 def change(schedule, **columns):
     Schedule.objects.filter(pk=schedule.pk).update(**columns)
+
+
+def save_rolled_back(schedule):
+    with suppress(InterruptedError), transaction.atomic():
+        schedule.save()
+        raise InterruptedError
+
+
+def test_a_timing_that_was_rolled_back_is_planned_when_it_is_saved_again(clock):
+    schedule = scheduled(timing="every 30 d")
+    schedule.timing = "every 1 min"
+    save_rolled_back(schedule)
+    assert again(schedule).timing == "every 30 d"
+    schedule.save()
+    assert as_utc(again(schedule).next_tick) == START + timedelta(minutes=1)
+    assert ticks_after_an_hour(clock) > 0
+
+
+def test_a_pause_that_was_rolled_back_is_written_when_it_is_saved_again(clock):
+    schedule = scheduled(timing="every 1 h")
+    schedule.is_paused = True
+    save_rolled_back(schedule)
+    schedule.save()
+    assert again(schedule).is_paused
+    assert ticks_after_an_hour(clock) == 0
+
+
+def test_a_pause_that_ends_in_the_transaction_of_its_beginning_has_ended():
+    schedule = scheduled(timing="every 1 h")
+    with transaction.atomic():
+        for is_paused in (True, False):
+            schedule.is_paused = is_paused
+            schedule.save()
+    assert not again(schedule).is_paused
+    assert as_utc(again(schedule).next_tick) == START + timedelta(hours=1)
+
+
+def test_a_save_that_writes_an_older_timing_back_plans_by_that(clock):
+    older = again(scheduled(timing="every 1 min"))
+    newer = again(older)
+    newer.timing = "every 30 d"
+    newer.save()
+    older.arguments = {"text": "other"}
+    older.save()
+    row = again(older)
+    assert (row.timing, as_utc(row.next_tick)) == ("every 1 min", START + timedelta(minutes=1))
+    assert ticks_after_an_hour(clock) > 0
