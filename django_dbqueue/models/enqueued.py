@@ -35,6 +35,8 @@ class Enqueued(_Pair[JobT]):
 def enqueue_unique(table: Table, job: Any, jobs: Any, change: Renewal) -> Enqueued[Any]:
     """Insert a new job unless one of the ``jobs`` of its queue has its key; then change that, as
     long as it waits."""
+    if job._state.fields_cache:
+        job._prepare_related_fields_for_save(operation_name="enqueue")
     enqueue.prepare(job)  # it may put it into a lane
     # Past the snapshot: a twin in there may have ended, and another one may wait by now.
     jobs = jobs.select_for_update() if is_behind(table) else jobs

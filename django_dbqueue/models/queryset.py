@@ -194,7 +194,9 @@ class JobManager(models.Manager.from_queryset(JobQuerySet)):  # type: ignore[mis
             job.save(using=self._db, force_insert=True)
             return Enqueued(job, created=True)
         table = table_of(self.model, self._db or router.db_for_write(self.model, instance=job))
-        return enqueue_unique(table, job, self.using(table.connection.alias), change)
+        # Also those that a manager of the project's hides: the key is that of all rows.
+        jobs = self.model._base_manager.using(table.connection.alias)
+        return enqueue_unique(table, job, jobs, change)
 
     def _job_of(self, **columns: Any) -> Any:
         """The job that ``enqueue`` inserts, or whose columns go into the one that waits."""

@@ -6,6 +6,7 @@ import pytest
 from django.db import IntegrityError, connection, transaction
 
 from django_dbqueue.lifecycle import holder
+from django_dbqueue.models import JobManager
 from django_dbqueue.states import Status
 from tests.kit.jobs import (
     claim_one,
@@ -18,7 +19,7 @@ from tests.kit.jobs import (
     table,
 )
 from tests.lifecycle.test_keys import read_repeatably
-from tests.queueapp.models import Fleeting, Kept, Note, Unique, Uuid
+from tests.queueapp.models import Fetched, Fleeting, Kept, Note, Person, Unique, Uuid
 
 pytestmark = pytest.mark.usefixtures("db_rows")
 
@@ -200,3 +201,35 @@ def test_a_primary_key_that_is_given_is_kept():
     assert (job.pk, created, fresh(job).dedup_key) == (4321, True, "photo:7")
     following, created = Note.objects.enqueue(dedup_key="following", id=4322)
     assert (following.pk, created, Note.objects.count()) == (4322, True, 2)
+
+
+@pytest.mark.parametrize("on_duplicate", ["keep", "replace"])
+def test_a_row_that_was_not_saved_is_refused_as_without_a_key(on_duplicate):
+    with pytest.raises(ValueError, match="unsaved related object 'sitter'"):
+        Fetched.objects.enqueue(sitter=Person())
+    with pytest.raises(ValueError, match="unsaved related object 'sitter'"):
+        Fetched.objects.enqueue(sitter=Person(), dedup_key="k", on_duplicate=on_duplicate)
+    assert not Fetched.objects.exists()
+
+
+def test_a_row_that_was_not_saved_replaces_none():
+    sitter = Person.objects.create(code="a")
+    job, _ = Fetched.objects.enqueue(sitter=sitter, dedup_key="k")
+    with pytest.raises(ValueError, match="unsaved related object 'sitter'"):
+        Fetched.objects.enqueue(sitter=Person(), dedup_key="k", on_duplicate="replace")
+    assert fresh(job).sitter_id == sitter.pk
+
+
+class Hiding(JobManager):
+    def get_queryset(self):
+        return super().get_queryset().exclude(text="hidden")
+
+
+def test_a_twin_that_the_projects_manager_hides_is_found_all_the_same():
+    jobs = Hiding()
+    jobs.model = Note
+    hidden = ask(text="hidden").job
+    again = jobs.enqueue(dedup_key="photo:7")
+    assert (again.job, again.created) == (hidden, False)
+    again = jobs.enqueue(dedup_key="photo:7", text="seen", on_duplicate="replace")
+    assert (again.job, again.job.text, again.outcome) == (hidden, "seen", "replaced")
