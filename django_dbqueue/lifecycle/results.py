@@ -47,9 +47,11 @@ def results_of(table: Table, job: Any) -> Results:
     sets, params = "", []
     for field in loaded:
         value = getattr(job, field.attname)
+        # Databases and their drivers find these out when it is too late to fail the job.
+        if value is None and not field.null:
+            raise ValueError(f"{field.name} must not be None")
         if isinstance(field, JSONField):
-            # Some drivers find out only when they send it, where it is too late to fail the job.
-            json.dumps(value, cls=field.encoder)
+            json.dumps(value, cls=field.encoder, allow_nan=False)
         sets += f", {quote(str(field.column))} = %s"
         params.append(field.get_db_prep_save(value, table.connection))
     return sets, params

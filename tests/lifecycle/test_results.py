@@ -43,12 +43,20 @@ def test_a_worker_writes_the_results_whatever_becomes_of_the_job():
     assert {fresh(job).note for job in jobs.values()} == {"n"}
 
 
-def test_results_that_their_column_cannot_hold_are_a_failed_attempt():
-    job = Answering.objects.create(action="nonsense")
+@pytest.mark.parametrize(
+    ("action", "why"),
+    [
+        ("nonsense", "not JSON serializable"),
+        ("nan", "not JSON compliant"),
+        ("none", "note must not be None"),
+    ],
+)
+def test_results_that_their_column_cannot_hold_are_a_failed_attempt(action, why):
+    job = Answering.objects.create(action=action)
     work_off("queueapp.answering")
     assert fresh(job).status == Status.DELAYED
-    assert "not JSON serializable" in fresh(job).last_error
-    assert fresh(job).answer == {}
+    assert why in fresh(job).last_error
+    assert (fresh(job).answer, fresh(job).note) == ({}, "")
 
 
 @pytest.mark.parametrize("verb", ["complete", "release", "bury", "fail"])

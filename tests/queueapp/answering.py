@@ -1,5 +1,7 @@
 """A queue table whose runs leave something in their rows."""
 
+import math
+
 from django.db import models
 
 from django_dbqueue.models import Job
@@ -40,3 +42,9 @@ class Answering(Job):
 
     def do_nonsense(self) -> None:
         self.answer = {1, 2}
+
+    def do_nan(self) -> None:
+        self.answer = {"share": math.nan}
+
+    def do_none(self) -> None:
+        self.note = None  # type: ignore[assignment]  # on purpose
