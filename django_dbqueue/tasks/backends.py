@@ -14,7 +14,7 @@ from django.apps import apps
 from django.conf import settings
 from django.core import checks
 from django.core.exceptions import ValidationError
-from django.db import router, transaction
+from django.db import connections, router, transaction
 from django.utils.timezone import is_aware
 
 from ..fields import check_name
@@ -98,7 +98,7 @@ class DatabaseBackend(TakesOptions):
         # Before anything is written: it may be refused, too.
         result = new_result(task, columns)
         insert = partial(self._insert, task, columns, result, alias)
-        if self._is_on_commit:
+        if self._waits_for_commit(alias):
             transaction.on_commit(insert, using=alias)
             return result
         return insert()
@@ -121,7 +121,7 @@ class DatabaseBackend(TakesOptions):
                 raise ValueError("enqueue_many() takes no task with a dedup_key: enqueue() it")
             made.append((task, columns, new_result(task, columns)))
         insert = partial(self._insert_many, made, self.database)
-        if self._is_on_commit:
+        if self._waits_for_commit(self.database):
             transaction.on_commit(insert, using=self.database)
         else:
             insert()
@@ -172,9 +172,12 @@ class DatabaseBackend(TakesOptions):
     def _tell(self, result: Any) -> None:
         signals.task_enqueued.send_robust(type(self), task_result=result)
 
-    @property
-    def _is_on_commit(self) -> bool:
-        return bool(self.options.get("enqueue_on_commit")) and not _at_once.get()
+    def _waits_for_commit(self, alias: str) -> bool:
+        if not self.options.get("enqueue_on_commit") or _at_once.get():
+            return False
+        # Where there is no transaction, what it gives back can be told at once.
+        connection = connections[alias]
+        return connection.in_atomic_block or not connection.get_autocommit()
 
     @property
     def database(self) -> str:

@@ -31,12 +31,16 @@ def key_columns(task: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> di
     return columns
 
 
+def twin_options(task: Any) -> dict[str, Any]:
+    """What becomes of a task that waits with the same ``dedup_key``."""
+    return {name: option(task, name) for name in ("on_duplicate", "debounce", "max_wait")}
+
+
 def key_problems(task: Any) -> Iterator[tuple[str, str]]:
     """The options that make no sense, and what they must be."""
     try:
         dedup_key = option(task, "dedup_key") and "given"
-        times = {name: option(task, name) for name in ("debounce", "max_wait")}
-        renewal((), dedup_key, {}, None, option(task, "on_duplicate"), **times)
+        renewal((), dedup_key, {}, None, **twin_options(task))
     except ValidationError as error:
         for name, [problem, *_] in error.message_dict.items():
             yield name, problem.removeprefix(f"{name} ").removesuffix(".")

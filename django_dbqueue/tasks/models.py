@@ -13,19 +13,20 @@ from asgiref.sync import sync_to_async
 from django.conf import settings
 from django.db import connections, models
 from django.db.utils import Error
-from django.utils import timezone
 from django.utils.functional import cached_property
 from django.utils.translation import gettext_lazy
 
 from ..exceptions import Bury, Retry, shown
 from ..fields import InstantField, aware, check_name, later
 from ..guard import capture_all, raised
+from ..lifecycle import process_clock
 from ..lifecycle.limiter import base_of
 from ..lifecycle.policy import Policy
+from ..lifecycle.twins import renewal
 from ..models import KeyedJob, Traced
 from .conf import task_conf
 from .json_text import JSONText, to_json, to_text
-from .keys import key_columns
+from .keys import key_columns, twin_options
 from .lookup import Found, look_up
 from .queued_task import ALIAS_MAX, PATH_MAX, backoff_of, option, overdue_pauses
 from .results import MIDDLE_PRIORITY, result_of
@@ -136,14 +137,16 @@ class TaskRow(Traced, KeyedJob):
     ) -> dict[str, Any]:
         """What a call writes; ``TypeError`` or ``ValueError`` where it cannot be stored."""
         args, kwargs = _as_stored(list(args), dict(kwargs), task_conf["MAX_BYTES"])
-        now, key = timezone.now(), option(task, "dedup_key")
+        now, key = process_clock.now(), option(task, "dedup_key")
         key = key(*args, **kwargs) if callable(key) else key
-        if key is not None:
-            check_name(key, "dedup_key")
         run_after = task.run_after
         if isinstance(run_after, timedelta):
             run_after = later(now, run_after)
         is_delayed = run_after and aware(run_after).timestamp() > aware(now).timestamp()
+        retry_at = run_after if is_delayed else None
+        if key is not None:
+            check_name(key, "dedup_key")
+            renewal((), key, {"retry_at": retry_at}, None, **twin_options(task))
         return {
             "result_id": new_id(),
             "queue": task.queue_name,
@@ -153,7 +156,7 @@ class TaskRow(Traced, KeyedJob):
             "args": args,
             "kwargs": kwargs,
             "run_after": run_after,
-            "retry_at": run_after if is_delayed else None,
+            "retry_at": retry_at,
             "created_at": now,
             "max_attempts": option(task, "max_attempts"),
             "time_to_run": option(task, "time_to_run"),
@@ -169,8 +172,7 @@ class TaskRow(Traced, KeyedJob):
         if columns["dedup_key"] is None:
             cls(**columns).save(using=using, force_insert=True)
             return None
-        options = {name: option(task, name) for name in ("on_duplicate", "debounce", "max_wait")}
-        twin, created = cls.objects.db_manager(using).enqueue(**columns, **options)
+        twin, created = cls.objects.db_manager(using).enqueue(**columns, **twin_options(task))
         return None if created else cast(Self | None, twin)
 
     @classmethod
@@ -220,7 +222,7 @@ class TaskRow(Traced, KeyedJob):
     def _wait_for_code(self) -> None:
         """Longer each time, so that rows of a removed task are no load."""
         row = type(self)._base_manager.using(self._state.db).get(pk=self.pk)
-        age = (timezone.now() - row.created_at).total_seconds() if row.created_at else 0.0
+        age = (process_clock.now() - row.created_at).total_seconds() if row.created_at else 0.0
         self.release(min(max(WAITS[0], SHARE * age), WAITS[1]))
 
 

@@ -1,5 +1,6 @@
 """Why a task waits, and how far it is, as only tasks know."""
 
+from contextlib import suppress
 from typing import Any
 
 from django.utils.translation import gettext as _
@@ -43,7 +44,8 @@ def progress_text(progress: Any) -> str:
     note: Any = progress.get("note")
     text = str(done)
     if isinstance(done, int | float) and isinstance(total, int | float) and total:
-        share = digits(f"{100 * done / total:.0f}")
-        text = _("%(done)s of %(total)s (%(share)s %%)")
-        text %= {"done": done, "total": total, "share": share}
+        with suppress(OverflowError):  # a whole number may be longer than any other
+            share = digits(f"{100 * done / total:.0f}")
+            words = _("%(done)s of %(total)s (%(share)s %%)")
+            text = words % {"done": done, "total": total, "share": share}
     return f"{text}: {note}" if note else text

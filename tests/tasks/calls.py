@@ -4,6 +4,7 @@ import asyncio
 import sys
 import time
 from collections.abc import Callable
+from datetime import timedelta
 from functools import wraps
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,13 @@ from tests.queueapp.once import Effect
 @task
 def noop(*args: Any, **kwargs: Any) -> None:
     return None
+
+
+@task
+def poll(times: int) -> None:
+    """Enqueues itself again, a bounded number of times."""
+    if times:
+        poll.using(run_after=timedelta(minutes=10)).enqueue(times - 1)
 
 
 @task()

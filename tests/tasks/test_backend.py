@@ -103,6 +103,27 @@ def test_on_commit_it_is_inserted_with_the_id_that_was_told():
     assert len(rows()) == 3
 
 
+@override_settings(
+    TASKS={"default": {"BACKEND": PATH, "OPTIONS": {"enqueue_on_commit": True}}},
+)
+def test_without_a_transaction_it_is_inserted_at_once_with_the_twins_result():
+    once = calls.noop.using(dedup_key="k")
+    assert once.enqueue().id == once.enqueue().id
+    assert len(rows()) == 1
+
+
+@override_settings(
+    TASKS={"default": {"BACKEND": PATH, "OPTIONS": {"enqueue_on_commit": True}}},
+)
+def test_a_time_that_does_not_fit_a_debounce_is_refused_before_the_commit():
+    late = calls.noop.using(dedup_key="k", debounce=5, run_after=timedelta(seconds=10))
+    with transaction.atomic():
+        with pytest.raises(ValidationError, match="debounce"):
+            late.enqueue()
+        calls.noop.enqueue()
+    assert len(rows()) == 1
+
+
 def test_many_are_enqueued_by_few_statements(django_assert_max_num_queries):
     with django_assert_max_num_queries(5):
         results = calls.add.enqueue_many([(1,), {"a": 2, "b": 3}, (4, 5)])

@@ -1,8 +1,12 @@
 """Tasks in the tests of those who use them."""
 
+from datetime import UTC, datetime, timedelta
+
 import pytest
 
 from django_dbqueue.tasks import compat
+from django_dbqueue.tasks.models import Task
+from django_dbqueue.testing import virtual_clock
 from tests.tasks import calls
 
 
@@ -36,3 +40,27 @@ def test_tasks_run_inside_the_tests_transaction(dbqueue):
     paid.refresh()
     assert (failed.status, failed.attempts) == (compat.TaskResultStatus.FAILED, 3)
     assert paid.return_value == 3
+
+
+@pytest.mark.django_db
+def test_a_task_that_enqueues_itself_again_runs_by_the_clock_of_the_test(dbqueue):
+    calls.poll.enqueue(20)
+    assert dbqueue.run_for(3630) == 7
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("year", [2020, 2040])
+def test_a_delay_counts_from_the_present_of_the_test(dbqueue, year):
+    with virtual_clock(datetime(year, 1, 1, tzinfo=UTC)):
+        result = calls.noop.using(run_after=timedelta(hours=1)).enqueue()
+        assert dbqueue.run_all() == 0
+        assert dbqueue.run_for(3600) == 1
+        result.refresh()
+        assert result.enqueued_at.year == year
+
+
+@pytest.mark.django_db
+def test_a_task_without_code_waits_longer_by_the_clock_of_the_test(dbqueue):
+    calls.noop.enqueue()
+    Task.objects.update(task_path="tests.tasks.calls.gone")
+    assert dbqueue.run_for(3600) < 25

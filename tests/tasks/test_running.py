@@ -197,6 +197,10 @@ def test_progress_is_kept():
     assert f"task {row.pk} (tests.tasks.calls.walk): 10 of 10 (100 %): step 10" in said.getvalue()
 
 
+def test_a_progress_that_is_no_share_is_told_as_it_is():
+    assert progress_text({"done": 10**400, "total": 3, "note": "far"}) == f"{10**400}: far"
+
+
 def test_progress_is_written_at_most_once_a_second(django_assert_num_queries):
     calls.noop.enqueue()
     [row] = Task.objects.claim()
