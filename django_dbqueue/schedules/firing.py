@@ -26,7 +26,7 @@ from .models import ERROR_CHARS_MAX, Schedule, Tick, as_utc, db_now
 from .planning import plan, whole
 from .problems import problems_in_words, problems_of, wrong
 from .targets import TARGETS
-from .ticking import Turn, fire, known_ticks, note_last
+from .ticking import Turn, fire, known_ticks, note_last, prune
 
 logger = logging.getLogger("django_dbqueue")
 
@@ -210,6 +210,7 @@ def run_now(schedule: Schedule, by: str) -> Tick:
         schedule.last_job = row.job
         note_last(schedule, using)
         row.save(using=using)
+        prune(schedule, rows.values_list("count", flat=True).get() - 1, 1, using)
     return row
 
 

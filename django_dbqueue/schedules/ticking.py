@@ -55,8 +55,7 @@ def fire(turn: Turn, known: set[tuple[int, datetime]], using: str) -> list[Tick]
     made += [_enqueue(schedule, tick, using) for tick in ticks]
     if schedule.overlap != Overlap.ALLOW:
         note_last(schedule, using)
-    if schedule.count % KEPT_TICKS + len(made) >= KEPT_TICKS:
-        _prune(schedule, using)
+    prune(schedule, schedule.count, len(made), using)
     return made
 
 
@@ -119,7 +118,10 @@ def _read_last(schedule: Schedule, using: str) -> None:
         setattr(schedule, name, value)
 
 
-def _prune(schedule: Schedule, using: str) -> None:
+def prune(schedule: Schedule, count: int, more: int, using: str) -> None:
+    """Delete what became of older ticks, once in so many; ``count`` were there before."""
+    if count % KEPT_TICKS + more < KEPT_TICKS:
+        return
     rows = Tick.objects.using(using).filter(schedule=schedule)
     newest = rows.order_by("-tick").values_list("tick", flat=True)
     last = newest[KEPT_TICKS - 1 : KEPT_TICKS].first()

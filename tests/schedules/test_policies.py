@@ -135,6 +135,15 @@ def test_the_rows_of_old_ticks_are_deleted(clock, monkeypatch):
     assert again(schedule).count == 23
 
 
+def test_the_rows_of_those_that_people_asked_for_are_deleted_too(monkeypatch):
+    monkeypatch.setattr(ticking, "KEPT_TICKS", 5)
+    schedule = scheduled(timing="every 1 h")
+    for number in range(1, 24):
+        run_now(schedule, "anna")
+        assert min(number, 5) <= len(ticks_of(schedule)) <= 10
+    assert again(schedule).count == 23
+
+
 def test_a_tick_is_skipped_while_the_last_job_has_not_ended(clock):
     schedule = scheduled(timing="every 1 h", overlap="skip")
     for _ in range(2):
