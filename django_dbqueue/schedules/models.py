@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from typing import Any, ClassVar, Self
 
 from django.conf import settings
+from django.core.exceptions import ValidationError
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import connections, models, router, transaction
 from django.utils import timezone
@@ -18,7 +19,7 @@ from ..texts.wording import number_later
 from .managers import ScheduleManager
 from .planning import CATCH_UP_MAX, Missed, following
 from .problems import wrong
-from .targets import TARGETS, Target
+from .targets import TARGETS, Target, check_json
 from .timing import Timing, check_start, parse, zone_of
 
 CATCH_UP_SECONDS_MAX = 30 * 86400
@@ -28,6 +29,7 @@ SAID = (
     *("name", "timing", "time_zone", "starts_at", "kind", "target", "arguments", "queue"),
     *("priority", "missed", "catch_up_within", "overlap", "is_declared"),
 )
+TYPES = {"timing": str, "kind": str, "target": str, "priority": int | None}
 OF_TIMING = ("timing", "time_zone", "starts_at")
 PLANNED = ("is_paused", "next_tick", "next_at", "error")
 
@@ -150,7 +152,16 @@ class Schedule(models.Model):
 
     def ticks(self) -> Timing:
         """``ValidationError`` where the timing means nothing."""
-        return parse(self.timing, self.zone, as_utc(self.starts_at) if self.starts_at else None)
+        return parse(self.timing, self.zone, self.start())
+
+    def start(self) -> datetime | None:
+        """In UTC, in whole seconds; ``ValidationError`` where it is no instant."""
+        meta: Any = self._meta
+        try:
+            start = meta.get_field("starts_at").get_prep_value(self.starts_at)
+        except ValueError as error:  # naive under USE_TZ
+            raise ValidationError({"starts_at": str(error)}) from None
+        return start.replace(microsecond=0) if start else None
 
     @property
     def was_tried(self) -> bool:
@@ -168,10 +179,15 @@ class Schedule(models.Model):
 
     def clean(self) -> None:
         """All that is wrong, by field; also that the target is there and takes the arguments."""
+        if not all(isinstance(getattr(self, name), kind) for name, kind in TYPES.items()):
+            return  # as clean_fields() says
+        self.time_zone = self.time_zone or ""
         zone_of(self.zone)
-        if self.starts_at is not None:
-            self.starts_at = check_start(self.starts_at).replace(microsecond=0)
+        if start := self.start():
+            check_start(self.starts_at if isinstance(self.starts_at, datetime) else start)
+            self.starts_at = start if settings.USE_TZ else timezone.make_naive(start)
         self.ticks()
+        check_json(self.arguments)
         target, number = self.target_kind(), self.priority or 0
         if not target.judges_priority and not 0 <= number <= MAX_PRIORITY:
             text = gettext_lazy("priority must be between 0 and %(most)s, not %(given)s")

@@ -15,12 +15,11 @@ from ..fields import DbNow
 from ..guard import capture
 from ..models import Job, Worker
 from .declared import DECLARED, Declared, timing_text
-from .models import SAID, Schedule, as_utc, db_now
+from .models import SAID, Schedule, db_now
 from .problems import problems_of
 
 logger = logging.getLogger("django_dbqueue")
 
-INSTANTS = ("starts_at",)
 FRESH_SECONDS = 10  # after its start, in which a worker writes what it declares in any case
 
 
@@ -79,8 +78,7 @@ def _write(row: Schedule, stored: Schedule | None, using: str) -> None:
 
 
 def _value(row: Schedule, name: str) -> Any:
-    value = getattr(row, name)
-    return as_utc(value) if name in INSTANTS and value is not None else value
+    return row.start() if name == "starts_at" else getattr(row, name)
 
 
 def row_of(declared: Declared) -> tuple[Schedule, str]:

@@ -1,5 +1,6 @@
 """What a schedule enqueues: a kind of target says how it is checked, and how one job is made."""
 
+import json
 from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any, cast
@@ -12,6 +13,7 @@ from django.utils.translation import gettext_lazy
 
 from ..dialects import dialect_of
 from ..exceptions import shown
+from ..fields import InstantField
 from ..guard import capture, message_of
 from ..lifecycle.enqueue import CHECKS, prepare
 from ..lifecycle.table import LIFECYCLE_COLUMNS
@@ -109,6 +111,7 @@ class QueueTable(Target):
         # Whether a foreign key leads anywhere, the database says at each tick.
         fields, unread = job._meta.concrete_fields, cast(Any, Unread())
         keys = [field for field in fields if isinstance(field, models.ForeignKey)]
+        keys = [field for field in keys if field.null or getattr(job, field.attname) is not None]
         for field in keys:
             if getattr(job, field.attname) is not None:
                 field.set_cached_value(job, unread)
@@ -196,10 +199,25 @@ def _column(meta: Any, name: str, value: Any) -> tuple[str, Any]:
     if not is_column or name in LIFECYCLE_COLUMNS:
         text = gettext_lazy("arguments: %(name)s is no column of %(table)s that may be given")
         raise wrong("arguments", text, name=shown(name), table=meta.label)
+    with capture() as outcome:
+        found = field.to_python(value)
+        if isinstance(field, InstantField):
+            field.get_prep_value(found)
+        if found is not None or field.null:
+            return field.attname, found
+    error = outcome.error
+    problem = field.error_messages["null"] if error is None else error
+    if isinstance(error, ValidationError):
+        problem = error.messages[0]
+    raise ValidationError({"arguments": f"arguments: {name}: {problem}"})
+
+
+def check_json(arguments: Any) -> None:
+    """``ValidationError`` where no database has such a value."""
     try:
-        return field.attname, field.to_python(value)
-    except ValidationError as error:
-        raise ValidationError({"arguments": f"arguments: {name}: {error.messages[0]}"}) from None
+        json.dumps(arguments, allow_nan=False, ensure_ascii=False).encode()
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ValidationError({"arguments": f"arguments: {message_of(error)}"}) from None
 
 
 def _check(job: Job, using: str) -> None:

@@ -1,8 +1,10 @@
 """Schedules that are declared in code."""
 
-from datetime import timedelta
+import math
+from datetime import date, datetime, timedelta
 
 import pytest
+from django.conf import settings
 from django.db import connection
 from django.db.models import ProtectedError, QuerySet
 from django.db.utils import DataError
@@ -61,6 +63,15 @@ def test_a_pause_outlasts_a_start_and_so_does_the_next_tick():
     assert row.is_paused
     assert row.timing == "0 4 * * *"
     assert row.next_tick is None
+
+
+@pytest.mark.filterwarnings("ignore:DateTimeField Schedule.starts_at received a naive")
+@pytest.mark.parametrize("start", [date(2031, 2, 1), "2031-02-01 00:00+00:00"])
+def test_a_start_that_is_no_datetime_yet_is_written_and_followed(start):
+    for timing in ("every 1 h", "every 2 h"):
+        assert check_declared() == []
+        [row] = synchronised(("nightly", timing, Note), starts_at=start)
+        assert (row.timing, as_utc(row.starts_at).month) == (timing, 2)
 
 
 def test_what_is_declared_no_more_is_deleted_and_nothing_else():
@@ -144,6 +155,13 @@ def test_one_that_moves_to_another_database_is_deleted():
         (("x", "0 3 * * *", Note, {"owner": 1}), "arguments: 'owner' is no column"),
         (("", "0 3 * * *", Note), "name: This field cannot be blank"),
         (("x", "0 3 * * *", Note, {"text": object()}), "arguments"),
+        (("x", "0 3 * * *", Note, {"text": None}), "arguments: text: This field cannot be null"),
+        (("x", "0 3 * * *", Note, {"seconds": math.inf}), "arguments: Out of range float"),
+        (("x", "0 3 * * *", Note, {"text": "\ud800"}), "arguments: 'utf-8' codec"),
+        (("x", "0 3 * * *", Note, {"created_at": "soon"}), "arguments: created_at: “soon”"),
+        (("x", "0 3 * * *", Thumbnail), "arguments: photo: This field cannot be null"),
+        (("x", "0 3 * * *", Thumbnail, {"photo": None}), "arguments: photo: This field cannot"),
+        (("x", None, Note), "timing: This field cannot be null"),
     ],
 )
 def test_the_system_checks_name_what_is_wrong_with_a_declaration(call, words):
@@ -151,6 +169,38 @@ def test_the_system_checks_name_what_is_wrong_with_a_declaration(call, words):
     [error] = check_declared()
     assert error.id == "dbqueue_schedules.E001"
     assert words in error.msg
+
+
+@pytest.mark.parametrize(
+    ("columns", "words"),
+    [
+        ({"priority": "high"}, "priority: “high” value must be an integer"),
+        ({"starts_at": "soon"}, "starts_at: “soon”"),
+        ({"kind": "table", "target": None}, "target"),
+    ],
+)
+def test_what_is_of_another_kind_is_named_with_its_field(columns, words):
+    target = columns.pop("target", Note)
+    schedule("x", "every 1 h", target, **columns)
+    [error] = check_declared()
+    assert words in error.msg
+
+
+def test_a_start_without_a_time_zone_is_an_error_where_there_are_zones():
+    schedule("x", "every 1 h", Note, starts_at=datetime(2031, 2, 1))
+    found = check_declared()
+    assert bool(found) == settings.USE_TZ
+    assert "".join(error.msg for error in found).count("naive") == len(found)
+
+
+def test_a_naive_time_of_a_job_is_an_error_where_there_are_zones():
+    schedule("x", "every 1 h", Note, {"created_at": "2031-02-01 00:00"})
+    assert bool(check_declared()) == settings.USE_TZ
+
+
+def test_a_time_zone_of_none_is_the_projects():
+    [row] = synchronised(("nightly", "0 3 * * *", Note), time_zone=None)
+    assert (row.time_zone, row.zone) == ("", settings.TIME_ZONE)
 
 
 @pytest.mark.parametrize("key", ["{photo.title}", "{photo}", lambda job: job.photo.title])
