@@ -85,6 +85,12 @@ MUTANTS = [
     ),
     (
         THRESHOLDS,
+        "max(DUE_MAX, limits.waiting * len(queues))",
+        "limits.waiting * len(queues)",
+        "due jobs of other queues hide those of the one that is watched",
+    ),
+    (
+        THRESHOLDS,
         " + its_due.number",
         "",
         "jobs that are due and that nobody promotes are not seen",
