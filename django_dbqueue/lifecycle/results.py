@@ -48,12 +48,13 @@ def results_of(table: Table, job: Any) -> Results:
     for field in loaded:
         value = getattr(job, field.attname)
         # Databases and their drivers find these out when it is too late to fail the job.
-        if value is None and not field.null:
-            raise ValueError(f"{field.name} must not be None")
         if isinstance(field, JSONField):
             json.dumps(value, cls=field.encoder, allow_nan=False)
+        param = field.get_db_prep_save(value, table.connection)
+        if param is None and not field.null:
+            raise ValueError(f"{field.name} must not be None")
         sets += f", {quote(str(field.column))} = %s"
-        params.append(field.get_db_prep_save(value, table.connection))
+        params.append(param)
     return sets, params
 
 

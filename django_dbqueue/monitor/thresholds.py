@@ -89,7 +89,7 @@ def _watched(
     served: Served, queues: list[QueueOverview], limits: Thresholds
 ) -> Iterator[WatchedQueue]:
     table = table_of(served.model, served.using)
-    # Where more are due than so many of each, some queue is over the limit.
+    # Where these are not all, some queue of the table is over the limit, or thousands are due.
     due = due_and_since(table, max(DUE_MAX, limits.waiting * len(queues)))
     for one in queues:
         its_due = due.get(one.queue, Due())

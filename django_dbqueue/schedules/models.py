@@ -21,6 +21,7 @@ from .planning import CATCH_UP_MAX, Missed, following
 from .problems import wrong
 from .targets import TARGETS, Target, check_json
 from .timing import Timing, check_start, parse, zone_of
+from .written_pause import WrittenPause, awaited
 
 CATCH_UP_SECONDS_MAX = 30 * 86400
 ERROR_CHARS_MAX = 500
@@ -119,9 +120,9 @@ class Schedule(models.Model):
 
     objects: ClassVar["models.Manager[Schedule]"] = ScheduleManager()
 
-    # As the row had it, None where it is new; and whether a save of it may still be rolled back.
+    # As the row had it, None where it is new; and the last one that was written since.
     was_paused: bool | None = None
-    is_committed = True
+    written_pause: WrittenPause | None = None
 
     class Meta:
         default_permissions = ("add", "change", "delete", "view", "pause", "run")
@@ -143,7 +144,7 @@ class Schedule(models.Model):
             using = using or self.alias()
         super().refresh_from_db(using, read, *args, **kwargs)
         if read is None or "is_paused" in read:
-            self.was_paused = self.is_paused
+            self._know_pause(self.is_paused)
 
     @property
     def zone(self) -> str:
@@ -185,7 +186,8 @@ class Schedule(models.Model):
         zone_of(self.zone)
         if start := self.start():
             check_start(self.starts_at if isinstance(self.starts_at, datetime) else start)
-            self.starts_at = start if settings.USE_TZ else timezone.make_naive(start)
+            here = timezone.get_default_timezone()
+            self.starts_at = start if settings.USE_TZ else timezone.make_naive(start, here)
         self.ticks()
         check_json(self.arguments)
         target, number = self.target_kind(), self.priority or 0
@@ -212,39 +214,53 @@ class Schedule(models.Model):
             if not self._state.adding:
                 kwargs["update_fields"] = {*said, *planned}
             super().save(*args, **kwargs)
-        if planned:
-            self.was_paused, self.is_committed = self.is_paused, False
-            transaction.on_commit(self._note_commit, using=using)
-
-    def _note_commit(self) -> None:
-        self.is_committed = True
+            if planned:
+                self._note_pause(using)
 
     def _planned(self, using: str, said: frozenset[str]) -> Collection[str]:
         """Plan it if its timing or pause is to be another one; the columns to write then."""
-        if not self._state.adding:
-            is_left_out = said.isdisjoint({*OF_TIMING, "is_paused"})
-            if is_left_out or not self._differs(using, said):
-                # Its target may have been mended: now, which is later than a tick that was tried.
-                broken = type(self)._base_manager.using(using).filter(pk=self.pk).exclude(error="")
-                broken.update(next_at=DbNow(), error="")
-                return ()
-        self.plan(db_now(using))
+        if self._state.adding:
+            self.plan(db_now(using))
+            return PLANNED
+        is_left_out = said.isdisjoint({*OF_TIMING, "is_paused"})
+        row = None if is_left_out else self._locked(using)
+        if row is None or not self._changes(row, using, said):
+            # Its target may have been mended: now, which is later than a tick that was tried.
+            broken = type(self)._base_manager.using(using).filter(pk=self.pk).exclude(error="")
+            broken.update(next_at=DbNow(), error="")
+            return ()
+        row.plan(db_now(using))
+        self.next_tick, self.next_at, self.error = row.next_tick, row.next_at, row.error
         return PLANNED
 
-    def _differs(self, using: str, said: frozenset[str]) -> bool:
-        """From the row, which others may have changed; a pause that nobody changed here is that of
-        the row."""
-        row, own = self._locked(using), self.__dict__
-        if row and self.is_committed and own.get("is_paused") == self.was_paused:
-            self.is_paused = self.was_paused = row["is_paused"]
-        names = [name for name in OF_TIMING if name in said and name in own]
-        return not row or any(own[name] != row[name] for name in (*names, "is_paused"))
+    def _changes(self, row: Self, using: str, said: frozenset[str]) -> bool:
+        """Give the row what is said here; whether it ticks otherwise then. A pause that was not
+        changed here is that of the row."""
+        own, written = self.__dict__, awaited(self.written_pause, using)
+        if own.get("is_paused") == (written.is_paused if written else self.was_paused):
+            self._know_pause(row.is_paused)
+            self.is_paused = row.is_paused
+        before = row.is_paused, row.timing, row.time_zone, row.start()
+        for name in {*said.intersection(OF_TIMING), "is_paused"} & own.keys():
+            setattr(row, name, own[name])
+        return before != (row.is_paused, row.timing, row.time_zone, row.start())
 
-    def _locked(self, using: str) -> dict[str, Any]:
+    def _know_pause(self, is_paused: bool | None) -> None:
+        self.was_paused, self.written_pause = is_paused, None
+
+    def _note_pause(self, using: str) -> None:
+        if self.was_paused is None:
+            self._know_pause(self.is_paused)
+            return
+        before = awaited(self.written_pause, using)
+        self.written_pause = WrittenPause(self, self.is_paused, before)
+        transaction.on_commit(self.written_pause, using=using)
+
+    def _locked(self, using: str) -> Self | None:
         """Its timing and pause as others have them by now, which stay so until the transaction
-        ends; nothing where it is gone."""
+        ends; None where it is gone."""
         rows = type(self)._base_manager.using(using).filter(pk=self.pk).select_for_update()
-        return rows.values("is_paused", *OF_TIMING).first() or {}
+        return rows.only("is_paused", *OF_TIMING).first()
 
     def delete(self, using: str | None = None, keep_parents: bool = False) -> Any:
         """With its ticks."""
@@ -271,9 +287,11 @@ class Schedule(models.Model):
     def _turn(self, *, is_paused: bool) -> None:
         using = self.alias()
         with transaction.atomic(using=using):
-            for name, value in self._locked(using).items():
-                setattr(self, name, value)  # what others have changed is not taken back
-            self.was_paused, self.is_paused = self.is_paused, is_paused
+            if row := self._locked(using):  # what others have changed is not taken back
+                for name in OF_TIMING:
+                    setattr(self, name, getattr(row, name))
+                self._know_pause(row.is_paused)
+            self.is_paused = is_paused
             self.save(using=using, update_fields=None if self._state.adding else ["is_paused"])
 
 

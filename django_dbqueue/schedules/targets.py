@@ -1,14 +1,19 @@
 """What a schedule enqueues: a kind of target says how it is checked, and how one job is made."""
 
 import json
+import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any, cast
 
 from django.apps import apps
 from django.core.exceptions import FieldDoesNotExist, ValidationError
+from django.core.validators import ProhibitNullCharactersValidator
 from django.db import connections, models, router
+from django.db.models.signals import pre_save
 from django.db.utils import Error
+from django.utils.text import format_lazy
 from django.utils.translation import gettext_lazy
 
 from ..dialects import dialect_of
@@ -24,6 +29,7 @@ from .problems import wrong
 if TYPE_CHECKING:
     from .models import Schedule
 
+NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")  # as JSON writes it
 WAITING = (Status.READY, Status.DELAYED)
 
 
@@ -111,12 +117,14 @@ class QueueTable(Target):
         # Whether a foreign key leads anywhere, the database says at each tick.
         fields, unread = job._meta.concrete_fields, cast(Any, Unread())
         keys = [field for field in fields if isinstance(field, models.ForeignKey)]
-        keys = [field for field in keys if field.null or getattr(job, field.attname) is not None]
+        empty = [field for field in fields if getattr(job, field.attname) is None]
         for field in keys:
-            if getattr(job, field.attname) is not None:
+            if field not in empty:
                 field.set_cached_value(job, unread)
         try:
             _check(job, using)
+            if not _fills_in(type(job)):
+                _refuse_null([one for one in empty if one in keys or one.attname in given])
             # Nor is a default judged, which may be no value that a form takes.
             defaults = [one for one in fields if one.has_default() and one.attname not in given]
             left_out = {field.name for field in (*keys, *defaults)}
@@ -199,25 +207,38 @@ def _column(meta: Any, name: str, value: Any) -> tuple[str, Any]:
     if not is_column or name in LIFECYCLE_COLUMNS:
         text = gettext_lazy("arguments: %(name)s is no column of %(table)s that may be given")
         raise wrong("arguments", text, name=shown(name), table=meta.label)
-    with capture() as outcome:
+    try:
         found = field.to_python(value)
         if isinstance(field, InstantField):
             field.get_prep_value(found)
-        if found is not None or field.null:
-            return field.attname, found
-    error = outcome.error
-    problem = field.error_messages["null"] if error is None else error
-    if isinstance(error, ValidationError):
-        problem = error.messages[0]
-    raise ValidationError({"arguments": f"arguments: {name}: {problem}"})
+    except (ValidationError, ValueError) as error:
+        problem = error.messages[0] if isinstance(error, ValidationError) else error
+        raise ValidationError({"arguments": f"arguments: {name}: {problem}"}) from None
+    return field.attname, found
+
+
+def _fills_in(model: type[Job]) -> bool:
+    """Whether code of the project's may give a new job what was not given."""
+    return model.save is not Job.save or pre_save.has_listeners(model)
+
+
+def _refuse_null(empty: Iterable[Any]) -> None:
+    """The columns that are never NULL."""
+    refused = [field for field in empty if not field.null]
+    if refused:
+        raise ValidationError({one.name: one.error_messages["null"] for one in refused})
 
 
 def check_json(arguments: Any) -> None:
-    """``ValidationError`` where no database has such a value."""
+    """``ValidationError`` where not every database has such a value."""
     try:
-        json.dumps(arguments, allow_nan=False, ensure_ascii=False).encode()
+        text = json.dumps(arguments, allow_nan=False, ensure_ascii=False)
+        text.encode()
     except (TypeError, ValueError, RecursionError) as error:
         raise ValidationError({"arguments": f"arguments: {message_of(error)}"}) from None
+    if NUL.search(text):
+        problem = ProhibitNullCharactersValidator.message
+        raise wrong("arguments", format_lazy("arguments: {problem}", problem=problem))
 
 
 def _check(job: Job, using: str) -> None:

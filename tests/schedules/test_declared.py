@@ -1,13 +1,15 @@
 """Schedules that are declared in code."""
 
 import math
-from datetime import date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 
 import pytest
 from django.conf import settings
 from django.db import connection
 from django.db.models import ProtectedError, QuerySet
+from django.db.models.signals import pre_save
 from django.db.utils import DataError
+from django.utils import timezone
 
 from django_dbqueue.dialects.types import RowsLocked
 from django_dbqueue.schedules import schedule, synchronise
@@ -158,6 +160,7 @@ def test_one_that_moves_to_another_database_is_deleted():
         (("x", "0 3 * * *", Note, {"text": None}), "arguments: text: This field cannot be null"),
         (("x", "0 3 * * *", Note, {"seconds": math.inf}), "arguments: Out of range float"),
         (("x", "0 3 * * *", Note, {"text": "\ud800"}), "arguments: 'utf-8' codec"),
+        (("x", "0 3 * * *", Note, {"text": "a\\\0"}), "arguments: Null characters are not"),
         (("x", "0 3 * * *", Note, {"created_at": "soon"}), "arguments: created_at: “soon”"),
         (("x", "0 3 * * *", Thumbnail), "arguments: photo: This field cannot be null"),
         (("x", "0 3 * * *", Thumbnail, {"photo": None}), "arguments: photo: This field cannot"),
@@ -196,6 +199,35 @@ def test_a_start_without_a_time_zone_is_an_error_where_there_are_zones():
 def test_a_naive_time_of_a_job_is_an_error_where_there_are_zones():
     schedule("x", "every 1 h", Note, {"created_at": "2031-02-01 00:00"})
     assert bool(check_declared()) == settings.USE_TZ
+
+
+def test_a_key_that_code_of_the_projects_fills_in_need_not_be_given():
+    schedule("x", "0 3 * * *", Thumbnail)
+    assert len(check_declared()) == 1
+    pre_save.connect(fill_in, sender=Thumbnail)
+    try:
+        assert check_declared() == []
+    finally:
+        pre_save.disconnect(fill_in, sender=Thumbnail)
+
+
+def fill_in(**_):
+    raise AssertionError("nothing is saved")
+
+
+def test_text_that_looks_like_nul_is_taken():
+    schedule("x", "0 3 * * *", Note, {"text": "\\u0000"})
+    assert check_declared() == []
+
+
+def test_a_start_is_that_of_the_project_whoever_looks(settings):
+    row = Schedule(name="x", timing="every 1 h", target="queueapp.Note")
+    settings.USE_TZ, settings.TIME_ZONE = False, "Europe/Berlin"
+    with timezone.override("Asia/Tokyo"):
+        row.starts_at = datetime(2031, 1, 1)
+        row.clean()
+    assert row.starts_at == datetime(2031, 1, 1)
+    assert row.start() == datetime(2030, 12, 31, 23, tzinfo=UTC)
 
 
 def test_a_time_zone_of_none_is_the_projects():

@@ -173,3 +173,76 @@ def test_a_save_that_writes_an_older_timing_back_plans_by_that(clock):
     row = again(older)
     assert (row.timing, as_utc(row.next_tick)) == ("every 1 min", START + timedelta(minutes=1))
     assert ticks_after_an_hour(clock) > 0
+
+
+def test_a_pause_of_somebody_else_holds_after_a_rollback_of_another_change(clock):
+    schedule = scheduled(timing="every 1 h")
+    schedule.timing = "every 2 h"
+    save_rolled_back(schedule)
+    again(schedule).pause()
+    schedule.save()
+    row = again(schedule)
+    assert (row.is_paused, row.next_tick, row.timing) == (True, None, "every 2 h")
+
+
+def test_within_one_transaction_a_pause_of_somebody_else_holds():
+    with transaction.atomic():
+        schedule = scheduled(timing="every 1 h")
+        schedule.pause()
+        again(schedule).resume()
+        schedule.arguments = {"text": "other"}
+        schedule.save()
+        assert not again(schedule).is_paused
+        again(schedule).pause()
+        schedule.save()
+        assert again(schedule).is_paused
+
+
+def test_a_pause_that_was_rolled_back_alone_is_written_when_it_is_saved_again():
+    schedule = scheduled(timing="every 1 h")
+    with transaction.atomic():
+        schedule.timing = "every 2 h"
+        schedule.save()
+        schedule.is_paused = True
+        save_rolled_back(schedule)
+    schedule.save()
+    assert again(schedule).is_paused
+
+
+def test_an_end_of_a_pause_that_was_rolled_back_alone_is_written_when_it_is_saved_again():
+    schedule = scheduled(timing="every 1 h")
+    with transaction.atomic():
+        schedule.is_paused = True
+        schedule.save()
+        schedule.is_paused = False
+        save_rolled_back(schedule)
+        assert again(schedule).is_paused
+        schedule.save()
+    assert not again(schedule).is_paused
+
+
+@pytest.mark.parametrize("columns", [{"time_zone": "Europe/Berlin"}, {"is_paused": False}])
+def test_what_is_saved_alone_is_planned_with_the_timing_that_others_gave(columns):
+    newer = scheduled(timing="every 30 d")
+    if "is_paused" in columns:
+        newer.pause()
+    stale = again(newer)
+    newer.timing = "every 1 min"
+    newer.save()
+    for name, value in columns.items():
+        setattr(stale, name, value)
+    stale.save(update_fields=[*columns])
+    row = again(stale)
+    assert (row.timing, as_utc(row.next_tick)) == ("every 1 min", START + timedelta(minutes=1))
+    assert stale.timing == "every 30 d"
+
+
+def test_without_autocommit_it_is_saved_in_the_transaction_of_the_caller():
+    transaction.set_autocommit(False)
+    try:
+        schedule = scheduled(timing="every 1 h")
+        schedule.pause()
+        transaction.commit()
+    finally:
+        transaction.set_autocommit(True)
+    assert again(schedule).is_paused
