@@ -16,12 +16,12 @@ from ..exceptions import shown
 from ..fields import DbNow, InstantField, NameField
 from ..lifecycle.enqueue import MAX_PRIORITY
 from ..texts.wording import number_later
+from .known_pause import KnowsPause
 from .managers import ScheduleManager
 from .planning import CATCH_UP_MAX, Missed, following
 from .problems import wrong
 from .targets import TARGETS, Target, check_json
 from .timing import Timing, check_start, parse, zone_of
-from .written_pause import WrittenPause, awaited
 
 CATCH_UP_SECONDS_MAX = 30 * 86400
 ERROR_CHARS_MAX = 500
@@ -41,7 +41,7 @@ class Overlap(models.TextChoices):
     REPLACE = "replace", gettext_lazy("cancel the waiting one first")
 
 
-class Schedule(models.Model):
+class Schedule(KnowsPause):
     """One job at each tick of ``timing``.
 
     ``next_tick`` is the instant in UTC of the tick that comes next; ``next_at`` is when somebody
@@ -120,31 +120,11 @@ class Schedule(models.Model):
 
     objects: ClassVar["models.Manager[Schedule]"] = ScheduleManager()
 
-    # As the row had it, None where it is new; and the last one that was written since.
-    was_paused: bool | None = None
-    written_pause: WrittenPause | None = None
-
     class Meta:
         default_permissions = ("add", "change", "delete", "view", "pause", "run")
 
     def __str__(self) -> str:
         return str(self.name)
-
-    @classmethod
-    def from_db(cls, *args: Any, **kwargs: Any) -> Self:
-        schedule = super().from_db(*args, **kwargs)
-        schedule.was_paused = schedule.__dict__.get("is_paused")
-        return schedule
-
-    def refresh_from_db(
-        self, using: str | None = None, fields: Any = None, *args: Any, **kwargs: Any
-    ) -> None:
-        read = None if fields is None else list(fields)
-        if {*map(type, (*args, *kwargs.values()))} <= {type(None)}:  # else a queryset says where
-            using = using or self.alias()
-        super().refresh_from_db(using, read, *args, **kwargs)
-        if read is None or "is_paused" in read:
-            self._know_pause(self.is_paused)
 
     @property
     def zone(self) -> str:
@@ -215,7 +195,7 @@ class Schedule(models.Model):
                 kwargs["update_fields"] = {*said, *planned}
             super().save(*args, **kwargs)
             if planned:
-                self._note_pause(using)
+                self.note_written_pause(self.is_paused, using)
 
     def _planned(self, using: str, said: frozenset[str]) -> Collection[str]:
         """Plan it if its timing or pause is to be another one; the columns to write then."""
@@ -236,25 +216,14 @@ class Schedule(models.Model):
     def _changes(self, row: Self, using: str, said: frozenset[str]) -> bool:
         """Give the row what is said here; whether it ticks otherwise then. A pause that was not
         changed here is that of the row."""
-        own, written = self.__dict__, awaited(self.written_pause, using)
-        if own.get("is_paused") == (written.is_paused if written else self.was_paused):
-            self._know_pause(row.is_paused)
+        own = self.__dict__
+        if own.get("is_paused") == self.known_pause(using):
+            self.know_pause(row.is_paused)
             self.is_paused = row.is_paused
         before = row.is_paused, row.timing, row.time_zone, row.start()
         for name in {*said.intersection(OF_TIMING), "is_paused"} & own.keys():
             setattr(row, name, own[name])
         return before != (row.is_paused, row.timing, row.time_zone, row.start())
-
-    def _know_pause(self, is_paused: bool | None) -> None:
-        self.was_paused, self.written_pause = is_paused, None
-
-    def _note_pause(self, using: str) -> None:
-        if self.was_paused is None:
-            self._know_pause(self.is_paused)
-            return
-        before = awaited(self.written_pause, using)
-        self.written_pause = WrittenPause(self, self.is_paused, before)
-        transaction.on_commit(self.written_pause, using=using)
 
     def _locked(self, using: str) -> Self | None:
         """Its timing and pause as others have them by now, which stay so until the transaction
@@ -290,7 +259,7 @@ class Schedule(models.Model):
             if row := self._locked(using):  # what others have changed is not taken back
                 for name in OF_TIMING:
                     setattr(self, name, getattr(row, name))
-                self._know_pause(row.is_paused)
+                self.know_pause(row.is_paused)
             self.is_paused = is_paused
             self.save(using=using, update_fields=None if self._state.adding else ["is_paused"])
 
