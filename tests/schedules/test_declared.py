@@ -9,6 +9,7 @@ from django.db import connection
 from django.db.models import ProtectedError, QuerySet
 from django.db.models.signals import pre_save
 from django.db.utils import DataError
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from django_dbqueue.dialects.types import RowsLocked
@@ -74,6 +75,9 @@ def test_a_start_that_is_no_datetime_yet_is_written_and_followed(start):
         assert check_declared() == []
         [row] = synchronised(("nightly", timing, Note), starts_at=start)
         assert (row.timing, as_utc(row.starts_at).month) == (timing, 2)
+    with CaptureQueriesContext(connection) as captured:
+        synchronise.synchronise("default")
+    assert [query["sql"] for query in captured if query["sql"].startswith("UPDATE")] == []
 
 
 def test_what_is_declared_no_more_is_deleted_and_nothing_else():
@@ -201,9 +205,12 @@ def test_a_naive_time_of_a_job_is_an_error_where_there_are_zones():
     assert bool(check_declared()) == settings.USE_TZ
 
 
-def test_a_key_that_code_of_the_projects_fills_in_need_not_be_given():
+def test_a_key_that_code_of_the_projects_fills_in_need_not_be_given(monkeypatch):
     schedule("x", "0 3 * * *", Thumbnail)
     assert len(check_declared()) == 1
+    with monkeypatch.context() as patch:
+        patch.setattr(Thumbnail, "save", fill_in)
+        assert check_declared() == []
     pre_save.connect(fill_in, sender=Thumbnail)
     try:
         assert check_declared() == []

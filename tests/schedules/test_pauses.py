@@ -246,3 +246,24 @@ def test_without_autocommit_it_is_saved_in_the_transaction_of_the_caller():
     finally:
         transaction.set_autocommit(True)
     assert again(schedule).is_paused
+
+
+def test_what_was_not_read_is_not_read_by_a_refresh():
+    scheduled(timing="every 1 h")
+    schedule = Schedule.objects.only("name").get()
+    schedule.refresh_from_db()
+    assert {"is_paused", "timing"} <= schedule.get_deferred_fields()
+    schedule.arguments = {"text": "other"}
+    schedule.save(update_fields=["arguments"])
+    assert again(schedule).arguments == {"text": "other"}
+
+
+def test_a_refresh_makes_a_pause_that_of_the_row(clock):
+    schedule = scheduled(timing="every 1 h")
+    schedule.is_paused = True
+    save_rolled_back(schedule)
+    schedule.refresh_from_db()
+    again(schedule).pause()
+    schedule.save()
+    assert again(schedule).is_paused
+    assert ticks_after_an_hour(clock) == 0

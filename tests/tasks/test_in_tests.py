@@ -4,6 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from django_dbqueue.lifecycle import process_clock
 from django_dbqueue.tasks import compat
 from django_dbqueue.tasks.models import Task
 from django_dbqueue.testing import virtual_clock
@@ -64,3 +65,11 @@ def test_a_task_without_code_waits_longer_by_the_clock_of_the_test(dbqueue):
     calls.noop.enqueue()
     Task.objects.update(task_path="tests.tasks.calls.gone")
     assert dbqueue.run_for(3600) < 25
+
+
+@pytest.mark.parametrize("use_tz", [True, False])
+def test_the_present_of_a_test_has_a_zone_where_the_project_has_zones(settings, use_tz):
+    settings.USE_TZ = use_tz
+    with virtual_clock(datetime(2040, 1, 1, tzinfo=UTC)):
+        now = process_clock.now()
+    assert (now.tzinfo is UTC, now.timestamp()) == (use_tz, 2208988800)
