@@ -23,7 +23,7 @@ from benchmarks.processes import names
 
 PLACES = ("sqlite", "mariadb", "postgresql")
 MODES = {"naps, 1 process": 1, "naps, 4 processes": 4, "naps, 1-4 processes": 1}
-AGENT = "dbqueue-agent"
+CHILD = "dbqueue-child"  # in ps
 SETTLE = 120.0  # seconds for a worker to start, and to shrink
 LOOK = 0.2  # seconds
 
@@ -48,13 +48,10 @@ def burst(place: Place, mode: str, jobs: int) -> tuple[float, list[tuple[float, 
 
 
 def children(session: int) -> Iterator[int]:
-    """How many a worker has, again and again: all of its processes but itself and its agent."""
+    """How many a worker has, again and again."""
     deadline = time.monotonic() + SETTLE + 120
     while time.monotonic() < deadline:
-        found = names(session)
-        # The agent comes first: before it, nobody is a child.
-        has_begun = AGENT in found.values()
-        yield has_begun * sum(name != AGENT for pid, name in found.items() if pid != session)
+        yield [*names(session).values()].count(CHILD)
         time.sleep(LOOK)
     raise NoResult(f"after {SETTLE:g} s the worker has not the size that it should have")
 

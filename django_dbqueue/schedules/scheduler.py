@@ -8,10 +8,8 @@ import signal
 import threading
 import time
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from pathlib import Path
 
 from django.db import connections, router
 from django.db.utils import Error
@@ -33,7 +31,7 @@ LOOK_SECONDS = 1.0  # between two looks
 UNFIT_SECONDS = 60.0  # until another look where our table is missing
 CLOCK_TOLERANCE = timedelta(seconds=5)  # by which a database's clock may go back
 ENQUEUE_SECONDS_MAX = 30  # whole ones; then the process that enqueues is ended
-PROCESS_NAME = "dbqueue-sched"  # in ps and top; at most 15 bytes
+PROCESS_NAME = "dbqueue-sched"
 # It stays where another schedule is due so soon, yet never for longer than that.
 LINGER_SECONDS, LIFE_SECONDS_MAX = 5.0, 60.0
 LEFT_OUT = "what is declared may not be written to %s before a worker starts again: %s"
@@ -128,15 +126,13 @@ class Scheduler:
         agent = os.getpid()
         self._pid = os.fork()
         if not self._pid:
-            leave(lambda: enqueue(self.alias, agent, self._errand))
+            leave(PROCESS_NAME, lambda: enqueue(self.alias, agent, self._errand))
 
 
 def enqueue(alias: str, agent: int, errand: Errand) -> int:
     """What the forked process does, until nothing is due soon or its agent is gone; its exit code:
     ``EX_TEMPFAIL`` where the database has not let it do everything, and ``EX_UNAVAILABLE`` where no
     other try will help."""
-    with suppress(OSError):
-        Path("/proc/self/comm").write_text(PROCESS_NAME)
     forget_signals()
     for number in (signal.SIGTERM, signal.SIGALRM):
         signal.signal(number, signal.SIG_DFL)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..worker.agent import PROCESS_NAME
+from ..worker.forked import CHILD
 from .stops import stops_deferred
 
 RESTART_DELAY_SECONDS = 0.5  # seconds until a process that was killed is started again
@@ -64,7 +64,7 @@ class Group:
 
     def children(self) -> list[int]:
         """Those that run jobs."""
-        return [pid for pid in self._forked() if _name_of(pid) != PROCESS_NAME]
+        return [pid for pid in self._forked() if _name_of(pid) == CHILD]
 
     def family(self) -> list[int]:
         return [self.pid, *self._forked()]

@@ -7,8 +7,6 @@ import random
 import signal
 import time
 from collections.abc import Callable
-from contextlib import suppress
-from pathlib import Path
 
 from django.db import connections
 from django.db.utils import Error
@@ -23,7 +21,7 @@ from . import job_signals
 from .background import TABLE_WRITERS, WRITERS, write_due
 from .channel import AbandonedClaims, BeatNow, Channel, GivesBack, Missed, Recovered, SignOff
 from .done import Done
-from .forked import leave
+from .forked import AGENT, leave
 from .heartbeat import Heartbeat
 from .measuring import Measurer
 from .options import Options
@@ -36,7 +34,6 @@ logger = logging.getLogger("django_dbqueue")
 
 TURN_SECONDS_MAX = 1.0  # until another turn; it is woken when something is said
 RECEIVERS_SECONDS_MAX = 60  # whole ones; for Django's signals
-PROCESS_NAME = "dbqueue-agent"  # in ps and top; at most 15 bytes
 
 
 class SignalDispatcher:
@@ -69,7 +66,7 @@ class SignalDispatcher:
             close_before_fork()
             pid = os.fork()
             if not pid:
-                leave(send)
+                leave(AGENT, send)
             self._news.clear()
             self._sent.add(pid)
         self._sent = {pid for pid in self._sent if not os.waitpid(pid, os.WNOHANG)[0]}
@@ -244,8 +241,6 @@ class DatabaseAgent:
 
 def run_agent(options: Options, heartbeat: Heartbeat, channel: Channel) -> int:
     """What a forked agent does; its exit code."""
-    with suppress(OSError):
-        Path("/proc/self/comm").write_text(PROCESS_NAME)
     random.seed()
     forget_signals()
     # Its supervisor decides when it ends, and it notices when that is gone.

@@ -11,7 +11,7 @@ from typing import Any
 from ..guard import NOTHING_DUE
 from .channel import AbandonedClaims, Backlog, BeatNow, Channel, Missed, Recovered, SignOff
 from .children import FORK_RETRY_SECONDS
-from .forked import leave
+from .forked import AGENT, leave
 from .heartbeat import Beat
 from .options import REQUESTED, RESTART_REQUESTED, StopReason
 from .session import ReconnectBackoff
@@ -170,7 +170,7 @@ class Agents:
             return
         if not pid:
             ours.close()
-            leave(lambda: self.body(handle, Channel(theirs)))
+            leave(AGENT, lambda: self.body(handle, Channel(theirs)))
         theirs.close()
         handle.begin(pid, Channel(ours))
 

@@ -13,7 +13,7 @@ from ..conf.bounds import PROCESSES_MAX
 from ..lifecycle.suspects import SACRIFICIAL
 from .assignment import Assignment
 from .child import Child, ExitedChild, Share
-from .forked import leave
+from .forked import CHILD, leave
 from .health import shown
 from .session import close_left_behind
 from .shared_memory import ExitStatus, Role, SharedMemory
@@ -177,7 +177,7 @@ class Children:
             raise
         self.spawned += 1
         if not pid:
-            leave(live)
+            leave(CHILD, live)
         os.close(reader)
         made = pid, prefix, shared, stacks, writer, share, role, assignment
         self.living[pid] = Child(*made)

@@ -1,16 +1,24 @@
-"""The end of a forked process."""
+"""A forked process, from its name to its end."""
 
 import logging
 import os
 import sys
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
 from typing import NoReturn
 
+# What a supervisor forks is called so.
+AGENT, CHILD, PROBE = "dbqueue-agent", "dbqueue-child", "dbqueue-probe"
 
-def leave(body: Callable[[], int]) -> NoReturn:
-    """Run a forked process's body and end the process, whatever happens in it."""
+
+def leave(name: str, body: Callable[[], int]) -> NoReturn:
+    """Run a forked process's body and end the process, whatever happens in it; ``name``: in ps and
+    top, at most 15 bytes."""
     code = 1
+    with suppress(OSError):
+        Path("/proc/self/comm").write_text(name)
     try:
         code = body()
     finally:

@@ -14,7 +14,7 @@ from typing import Protocol
 from ..exceptions import DBQueueError
 from .agents import Agents
 from .children import Children
-from .forked import leave
+from .forked import PROBE, leave
 from .options import Options, StopReason
 from .probe_page import (
     CHILDREN,
@@ -113,7 +113,7 @@ class Probe:
             if told is not None:
                 told.agents.let_go()
                 told.children.let_go()
-            leave(lambda: serve(listener, self.page, self.options, parent))
+            leave(PROBE, lambda: serve(listener, self.page, self.options, parent))
         self._pid = pid
 
     def let_go(self) -> None:

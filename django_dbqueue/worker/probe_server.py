@@ -6,10 +6,8 @@ import os
 import signal
 import socket
 import threading
-from contextlib import suppress
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 from socketserver import BaseServer
 from typing import Any
 
@@ -21,7 +19,6 @@ from .signalling import forget_signals
 
 logger = logging.getLogger("django_dbqueue")
 
-PROCESS_NAME = "dbqueue-probe"  # in ps and top; at most 15 bytes
 CLIENT_SECONDS_MAX = 5.0  # for which a client may say nothing
 WATCH_SECONDS = 0.5  # between looks whether the supervisor is there
 ANSWER_SECONDS_MAX = 5.0  # for which a database may leave a statement unanswered
@@ -29,8 +26,6 @@ ANSWER_SECONDS_MAX = 5.0  # for which a database may leave a statement unanswere
 
 def serve(listener: socket.socket, page: ProbePage, options: Options, parent: int) -> int:
     """Answer until the supervisor is gone; the exit code."""
-    with suppress(OSError):
-        Path("/proc/self/comm").write_text(PROCESS_NAME)
     forget_signals()
     # Its supervisor ends it, or it notices when that is gone.
     signal.signal(signal.SIGTERM, signal.SIG_IGN)

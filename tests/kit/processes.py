@@ -14,7 +14,7 @@ import pytest
 from django.db import OperationalError, connection
 
 from django_dbqueue.models import Worker
-from django_dbqueue.worker import agent, probe_server
+from django_dbqueue.worker import forked
 from tests.kit.connections import other_connection
 from tests.kit.waiting import wait_until
 from tests.kit.warm_processes import Warm
@@ -64,17 +64,20 @@ class Process:
 
     def children(self) -> list[int]:
         """Those that run jobs."""
-        others = {agent.PROCESS_NAME, probe_server.PROCESS_NAME}
-        return [pid for pid in self._forked() if _name(pid) not in others]
+        return self._called(forked.CHILD)
 
     def agents(self) -> list[int]:
-        return [pid for pid in self._forked() if _name(pid) == agent.PROCESS_NAME]
+        return self._called(forked.AGENT)
 
     def probes(self) -> list[int]:
         """What answers at the probe port."""
-        return [pid for pid in self._forked() if _name(pid) == probe_server.PROCESS_NAME]
+        return self._called(forked.PROBE)
 
-    def _forked(self) -> list[int]:
+    def _called(self, name: str) -> list[int]:
+        return [pid for pid in self.forked() if _name(pid) == name]
+
+    def forked(self) -> list[int]:
+        """All of its own, whatever they are for."""
         path = Path(f"/proc/{self.pid}/task/{self.pid}/children")
         try:
             return [int(pid) for pid in path.read_text().split()]
@@ -88,7 +91,7 @@ class Process:
 
     def send_group(self, number: int) -> None:
         """To all of its processes; a child that runs suspects is in a group of its own."""
-        forked = self._forked()
+        forked = self.forked()
         os.killpg(self.pid, number)
         for pid in forked:
             with suppress(ProcessLookupError):

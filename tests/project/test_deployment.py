@@ -229,7 +229,7 @@ def process_one(database_url):
     """A worker as process 1: unshare's process, and the worker's pid as we see it."""
     outer = Process(database_url, "runworker", within=unshare())
     try:
-        [pid] = wait_until(outer.children)
+        [pid] = wait_until(outer.forked)
         yield outer, pid
     finally:
         outer.kill()

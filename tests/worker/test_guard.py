@@ -24,7 +24,7 @@ from django_dbqueue.states import Status
 from django_dbqueue.worker.children import Children
 from django_dbqueue.worker.consumer import Consumer, run_child
 from django_dbqueue.worker.finisher import Finisher
-from django_dbqueue.worker.forked import leave
+from django_dbqueue.worker.forked import CHILD, leave
 from django_dbqueue.worker.health import HealthCheck
 from django_dbqueue.worker.options import Options
 from django_dbqueue.worker.runner import Runner
@@ -117,7 +117,9 @@ def test_a_child_ends_when_any_of_its_threads_dies(db_rows, monkeypatch, where, 
     pid = os.fork()
     if not pid:
         options = Options(served=all_served())
-        leave(partial(run_child, options, StackDump(), "f" * 32 + ".1-", shared, None, reader))
+        leave(
+            CHILD, partial(run_child, options, StackDump(), "f" * 32 + ".1-", shared, None, reader)
+        )
     if name == "end":
         os.write(writer, b"!")
     assert exit_code(pid) == THREAD_DIED
@@ -136,7 +138,7 @@ def test_what_goes_wrong_in_a_step_of_the_supervisor_holds_up_no_other(
     close_before_fork()
     pid = os.fork()
     if not pid:
-        leave(Supervisor(options, Signals(WakeupPipe())).run)
+        leave("supervisor", Supervisor(options, Signals(WakeupPipe())).run)
     assert exit_code(pid) == 0
     assert fresh(job).status == Status.DONE
 

@@ -6,6 +6,7 @@ import signal
 import time
 import weakref
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 from django.core.management import CommandError, call_command
@@ -140,14 +141,23 @@ class Handler(logging.Handler):
         raise RuntimeError("closed already")
 
 
-def test_a_forked_process_ends_whatever_happens_in_it(monkeypatch):
+def test_a_forked_process_ends_whatever_happens_in_it():
     handler = Handler()
     pid = os.fork()
     if not pid:
-        leave(lambda: 3)
+        leave("named", lambda: 3)
     _, status = os.waitpid(pid, 0)
     logging._handlerList.remove(weakref.ref(handler))  # type: ignore[attr-defined]
     assert os.waitstatus_to_exitcode(status) == 3
+
+
+def test_a_forked_process_has_its_name_before_it_does_anything(tmp_path):
+    note = tmp_path / "name"
+    pid = os.fork()
+    if not pid:
+        leave("named", lambda: note.write_text(Path("/proc/self/comm").read_text()) and 3)
+    _, status = os.waitpid(pid, 0)
+    assert (os.waitstatus_to_exitcode(status), note.read_text()) == (3, "named\n")
 
 
 def test_max_jobs_runs_suspects_too(database_url, log):
