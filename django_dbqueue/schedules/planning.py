@@ -52,10 +52,7 @@ def plan(
 
 def following(timing: Timing, now: datetime) -> datetime | None:
     """The first tick later than now."""
-    try:
-        return next(timing.after(now.replace(microsecond=0)), None)
-    except OverflowError:  # beyond the year 9999
-        return None
+    return next(timing.after(now.replace(microsecond=0)), None)
 
 
 def whole(instant: datetime) -> datetime:

@@ -2,7 +2,6 @@
 each, all in the transaction of the caller."""
 
 from collections.abc import Sequence
-from copy import copy
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -39,8 +38,7 @@ def known_ticks(turns: Sequence[Turn], using: str) -> set[tuple[int, datetime]]:
 
 def fire(turn: Turn, known: set[tuple[int, datetime]], using: str) -> list[Tick]:
     """Move it on, and enqueue its jobs; the rows to write, none where somebody else was faster."""
-    # A copy: what is undone with the transaction is not remembered either.
-    schedule, its = copy(turn.schedule), turn.plan
+    schedule, its = turn.schedule, turn.plan
     ticks = [tick for tick in its.ticks if (schedule.pk, tick) not in known]
     dropped = None if (schedule.pk, its.dropped) in known else its.dropped
     rows = Schedule.objects.using(using).filter(pk=schedule.pk, next_tick=schedule.next_tick)

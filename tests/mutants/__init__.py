@@ -26,6 +26,8 @@ from tests.mutants import (
     options,
     pauses,
     people,
+    schedules,
+    schedules_kept,
     seen,
     supervisor,
     worker,
@@ -35,7 +37,7 @@ from tests.mutants.mutant import Mutant
 TABLES = (
     *(counts, ending, moving, people, databases, blind_spots, options, pauses, mail_and_admin),
     *(worker, coroutines, growing, supervisor, commands, mail, mail_afterwards, admin),
-    *(operating, bounded, many_queues, many_tables, bulk_actions, seen),
+    *(operating, bounded, many_queues, many_tables, bulk_actions, seen, schedules, schedules_kept),
 )
 MUTANTS = [
     Mutant(*row) if len(row) < 5 else Mutant(*row[:4], **row[4])

@@ -41,3 +41,8 @@ class Mutant:
 def noticed_by(test, rows):
     """Mutants that one file of tests is to notice."""
     return [(*row, {"tests": (f"tests/{test.replace('/', '/test_')}.py",)}) for row in rows]
+
+
+def in_file(file, rows):
+    """Mutants of one file of the package."""
+    return [(file, *row) for row in rows]

@@ -37,6 +37,12 @@ MAIL_ADMIN = (
     "mail/admin_search "
 )
 MAIL = "mail/delivery mail/outcomes mail/retry_schedule mail/unknown_errors mail/errors "
+SCHEDULES = (
+    "schedules/timing schedules/policies schedules/broken schedules/pauses schedules/declared "
+    "schedules/clock_set_back schedules/rows_by_hand schedules/databases schedules/locks "
+    "schedules/asked_in_vain schedules/deleting schedules/tasks schedules/queued_tasks "
+    "schedules/command schedules/cost schedules/exactly_once schedules/scheduler schedules/admin"
+)
 PRIVACY = (
     "mail/forget mail/forget_log mail/forget_meanwhile mail/keep mail/erased_subjects "
     "mail/recipients "
@@ -61,6 +67,7 @@ FILES = {
     "operate/recording.py": "admin/languages admin/activity",
     "texts/": "admin/languages project/translations",
     "monitor/thresholds.py": "management/monitor",
+    "schedules/": SCHEDULES,
     "operate/": "management/acts management/prune management/pause admin/acts",
     "operate/cursor.py": ADMIN,
     "operate/keyset.py": ADMIN,

@@ -9,7 +9,7 @@ from django.db import connection
 
 from django_dbqueue.schedules import firing
 from django_dbqueue.schedules.firing import run_due
-from django_dbqueue.schedules.models import Schedule, as_utc
+from django_dbqueue.schedules.models import Schedule, Tick, as_utc
 from django_dbqueue.schedules.planning import Missed
 from django_dbqueue.testing import virtual_clock
 from tests.kit.bounds import limits
@@ -232,3 +232,38 @@ def test_bad_input_is_refused_with_its_field(columns, field, words):
         scheduled(**columns)
     assert words in " ".join(refused.value.message_dict[field])
     assert not Schedule.objects.exists()
+
+
+def test_what_failed_here_and_was_moved_on_by_somebody_else_is_not_put_off(clock):
+    broken, later = scheduled("a", "every 1 h"), START + timedelta(hours=2)
+    Schedule.objects.update(kind="carrier pigeon")
+    clock.move(HOUR)
+    moved = []
+
+    def move_first(execute, sql, *rest):
+        if sql.startswith("UPDATE") and not moved:
+            moved.append(later)
+            Schedule.objects.update(next_tick=later, next_at=later)
+        return execute(sql, *rest)
+
+    with connection.execute_wrapper(move_first):
+        run_due()
+    assert moved
+    assert (again(broken).error, as_utc(again(broken).next_at)) == ("", later)
+
+
+@pytest.mark.parametrize(("is_careful", "transactions"), [(False, 1), (True, 3)])
+def test_a_careful_look_has_a_transaction_for_each_schedule(clock, is_careful, transactions):
+    for name in ("a", "b", "c"):
+        scheduled(name, "every 1 h")
+    clock.move(HOUR)
+    written = []
+
+    def note(execute, sql, *rest):
+        if sql.startswith("INSERT") and Tick._meta.db_table in sql:
+            written.append(sql)
+        return execute(sql, *rest)
+
+    with connection.execute_wrapper(note):
+        run_due(is_careful=is_careful)
+    assert (len(written), Note.objects.count()) == (transactions, 3)

@@ -197,6 +197,24 @@ def test_a_job_that_somebody_asked_for_while_a_tick_is_looked_at_is_the_last_one
     assert any(f"job {asked[1]} of the last tick was" in note for note in notes_of(schedule))
 
 
+def test_of_several_ticks_in_time_each_is_a_job_where_the_latest_missed_one_is_made_up_for(clock):
+    schedule = scheduled(timing="every 10 s", missed="latest")
+    clock.move(35)
+    run_due()
+    assert ticks_of(schedule) == [START + timedelta(seconds=n) for n in (10, 20, 30)]
+
+
+@pytest.mark.parametrize("overlap", ["skip", "replace"])
+def test_a_job_whose_table_is_gone_is_in_nobodys_way(clock, overlap):
+    schedule = scheduled(timing="every 1 h", overlap=overlap)
+    clock.move(HOUR)
+    run_due()
+    Schedule.objects.update(last_target="shop.Gone")
+    clock.move(HOUR)
+    run_due()
+    assert (Note.objects.count(), again(schedule).error) == (2, "")
+
+
 def test_a_buried_job_is_in_nobodys_way(clock):
     scheduled(timing="every 1 h", overlap="skip")
     clock.move(HOUR)

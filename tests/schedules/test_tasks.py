@@ -38,6 +38,19 @@ class Task:
 greet = Task()
 
 
+class Bell:
+    """What is rung stays rung, whatever becomes of the transaction."""
+
+    def __init__(self):
+        self.rung = []
+
+    def enqueue(self):
+        self.rung.append(object())
+
+
+bell = Bell()
+
+
 @pytest.fixture
 def start():
     with virtual_clock(START) as clock:
@@ -100,3 +113,13 @@ def test_an_app_adds_a_kind_of_target_of_its_own(monkeypatch, start):
     after_an_hour(start)
     assert Tick.objects.get().job == f"anna {Note.objects.get().pk}"
     assert notes_of(schedule) == [""]
+
+
+def test_a_task_is_enqueued_once_though_the_schedule_next_to_it_is_broken(start, monkeypatch):
+    monkeypatch.setattr(bell, "rung", [])
+    task = {"kind": "task", "target": f"{__name__}.bell"}
+    scheduled("a", "every 1 h", arguments={}, **task)
+    broken = scheduled("b", "every 1 h", target="shop.Thumbnail", arguments={"photo": 987654})
+    after_an_hour(start)
+    assert again(broken).error
+    assert len(bell.rung) == 1
