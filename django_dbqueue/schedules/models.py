@@ -256,9 +256,7 @@ class Schedule(KnowsPause):
     def _turn(self, *, is_paused: bool) -> None:
         using = self.alias()
         with transaction.atomic(using=using):
-            if row := self._locked(using):  # what others have changed is not taken back
-                for name in OF_TIMING:
-                    setattr(self, name, getattr(row, name))
+            if row := self._locked(using):
                 self.know_pause(row.is_paused)
             self.is_paused = is_paused
             self.save(using=using, update_fields=None if self._state.adding else ["is_paused"])

@@ -208,6 +208,7 @@ FIRING = [
         "            if len(held_up) >= LOCK_WAITS_MAX:\n                break\n",
         "",
         "a look waits for the lock of each schedule",
+        {"database": "postgresql"},
     ),
     (
         '        if not rows.update(count=F("count") + 1):\n            raise ScheduleGone\n',

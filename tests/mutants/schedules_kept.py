@@ -14,11 +14,6 @@ MODELS = [
         "a schedule whose target was mended waits",
     ),
     (
-        "setattr(self, name, getattr(row, name))",
-        "pass",
-        "a pause takes back a timing that others have changed",
-    ),
-    (
         "self.note_written_pause(self.is_paused, using)",
         "self.was_paused = self.is_paused",
         "a pause that was rolled back counts as written",

@@ -105,6 +105,17 @@ def test_who_pauses_or_resumes_what_was_read_long_ago_writes_nothing_else(clock)
     assert as_utc(row.next_tick) == START + timedelta(minutes=30)
 
 
+def test_who_pauses_or_resumes_keeps_what_was_assigned_and_is_not_saved_yet():
+    schedule = again(scheduled(timing="every 1 h"))
+    schedule.timing = "every 1 d"
+    for act in (schedule.pause, schedule.resume):
+        act()
+        assert (schedule.timing, again(schedule).timing) == ("every 1 d", "every 1 h")
+    assert as_utc(again(schedule).next_tick) == START + timedelta(hours=1)
+    schedule.save()
+    assert as_utc(again(schedule).next_tick) == START.replace(day=16, hour=0)
+
+
 def test_a_new_schedule_may_begin_with_a_pause(clock):
     schedule = Schedule(name="later", timing="every 1 h", target="queueapp.Note")
     schedule.pause()
