@@ -278,3 +278,13 @@ def test_a_refresh_makes_a_pause_that_of_the_row(clock):
     schedule.save()
     assert again(schedule).is_paused
     assert ticks_after_an_hour(clock) == 0
+
+
+def test_an_end_of_a_pause_that_was_read_alone_is_one(clock):
+    stale = again(scheduled(timing="every 1 h"))
+    again(stale).pause()
+    stale.refresh_from_db(fields=["is_paused"])
+    assert stale.is_paused
+    stale.is_paused = False
+    stale.save()
+    assert ticks_after_an_hour(clock) == 1

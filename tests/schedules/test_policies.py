@@ -323,6 +323,12 @@ def test_another_timing_counts_though_other_columns_are_read_again(clock):
     assert as_utc(again(schedule).next_tick) == START + timedelta(hours=1)
 
 
+def test_a_start_between_two_seconds_has_ticks_at_whole_ones(clock):
+    start = START + timedelta(seconds=90, microseconds=7)
+    schedule = scheduled(timing="every 1 h", starts_at=start)
+    assert as_utc(again(schedule).next_tick) == START + timedelta(seconds=90)
+
+
 def test_a_changed_timing_counts_from_now_on(clock):
     schedule = again(scheduled(timing="every 1 h"))
     clock.move(HOUR + 1)
