@@ -229,7 +229,6 @@ FIRING = [
         "clean(problem)[:ERROR_CHARS_MAX]",
         "problem",
         "an error that does not fit its column stops the schedule",
-        {"database": "postgresql"},
     ),
 ]
 

@@ -267,3 +267,9 @@ def test_a_careful_look_has_a_transaction_for_each_schedule(clock, is_careful, t
     with connection.execute_wrapper(note):
         run_due(is_careful=is_careful)
     assert (len(written), Note.objects.count()) == (transactions, 3)
+
+
+def test_of_a_long_problem_there_is_as_much_as_its_column_holds(clock):
+    broken = again(scheduled("a", "every 1 h"))
+    firing.record(broken, ValidationError("x" * 600), "default")
+    assert again(broken).error == "x" * 500
