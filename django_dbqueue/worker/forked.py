@@ -17,9 +17,9 @@ def leave(name: str, body: Callable[[], int]) -> NoReturn:
     """Run a forked process's body and end the process, whatever happens in it; ``name``: in ps and
     top, at most 15 bytes."""
     code = 1
-    with suppress(OSError):
-        Path("/proc/self/comm").write_text(name)
     try:
+        with suppress(OSError):
+            Path("/proc/self/comm").write_text(name)
         code = body()
     finally:
         # A handler of the project's, or a closed stderr, must not make two supervisors of one.

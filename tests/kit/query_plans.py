@@ -126,7 +126,7 @@ def read_by(statement: Statement) -> int:
     or the one in an UPDATE; what it does is undone."""
     if connection.vendor == "mysql":
         writers = _writers()
-        # Another worker's tests fill a table of 200,000 rows: minutes on a busy machine.
+        # Another process's tests write for long in one transaction: on a busy machine for minutes.
         wait_until(lambda: not writers & _writers(), seconds=600)
         [answer] = _explained("ANALYZE FORMAT=JSON", statement)
         return sum(map(int, re.findall(r'"pages_accessed": (\d+)', answer["ANALYZE"])))

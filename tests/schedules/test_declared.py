@@ -80,6 +80,23 @@ def test_a_start_that_is_no_datetime_yet_is_written_and_followed(start):
     assert [query["sql"] for query in captured if query["sql"].startswith("UPDATE")] == []
 
 
+def test_what_another_worker_writes_at_the_same_moment_is_there_once(caplog):
+    schedule("nightly", "0 3 * * *", Note)
+    written = []
+
+    def write_first(execute, sql, *rest):
+        if sql.startswith("INSERT") and not written:
+            written.append(sql)
+            synchronise.synchronise("default")
+        return execute(sql, *rest)
+
+    with connection.execute_wrapper(write_first):
+        synchronise.synchronise("default")
+    assert written
+    assert Schedule.objects.get().name == "nightly"
+    assert caplog.messages == []
+
+
 def test_what_is_declared_no_more_is_deleted_and_nothing_else():
     scheduled("by hand")
     synchronised(("a", "0 3 * * *", Note), ("b", "0 3 * * *", Note))

@@ -151,6 +151,18 @@ def test_a_forked_process_ends_whatever_happens_in_it():
     assert os.waitstatus_to_exitcode(status) == 3
 
 
+def test_a_forked_process_that_cannot_be_named_ends_too(capfd):
+    pid = os.fork()
+    if not pid:
+        try:
+            leave("\udcff", lambda: 3)
+        finally:  # not another run of the tests
+            os._exit(7)
+    _, status = os.waitpid(pid, 0)
+    assert os.waitstatus_to_exitcode(status) == 1
+    assert "UnicodeEncodeError" in capfd.readouterr().err
+
+
 def test_a_forked_process_has_its_name_before_it_does_anything(tmp_path):
     note = tmp_path / "name"
     pid = os.fork()
