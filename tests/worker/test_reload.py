@@ -105,7 +105,7 @@ def test_a_reloader_starts_no_other_reloader_however_it_was_asked_for(project):
     process = start(project, "runworker", "--relo")
     try:
         wait_until(lambda: "worker.started" in process.stderr)
-        assert len(process.children()) == 1
+        assert len(process.forked()) == 1
     finally:
         process.kill()
 
@@ -125,7 +125,7 @@ def test_a_worker_that_ended_is_started_again(project):
 def test_a_worker_does_not_outlive_its_reloader(project):
     process = start(project, "runworker", "--reload")
     try:
-        [left] = wait_until(process.children)
+        [left] = wait_until(process.forked)
         wait_until(lambda: "worker.started" in process.stderr)
         process.send(signal.SIGKILL)
         wait_until(lambda: "has stopped (its parent is gone)" in process.stderr)
