@@ -171,6 +171,7 @@ def test_a_clients_bytes_are_puts_for_one_statement_and_what_follows():
 
 def test_an_expensive_question_of_few_leaves_the_broker_to_others(desk, monkeypatch):
     monkeypatch.setattr(one_by_one, "LONG_SECONDS", 0.0)
+    monkeypatch.setattr(one_by_one, "REST", 1e6)
     client, other = desk.client(), desk.client()
     desk.broker.submit(client, commands.Stats())
     desk.broker.turn()

@@ -5,6 +5,7 @@ import pytest
 from tests.browser.chrome import PHONE
 from tests.browser.pages import NOTE, WORKER
 from tests.kit import chromium
+from tests.kit.waiting import wait_until
 
 pytestmark = pytest.mark.usefixtures("rows")
 
@@ -36,7 +37,7 @@ def test_an_attribute_of_style_is_seen(chrome, problems):
 def test_an_error_of_a_script_is_seen(chrome, problems):
     page = chrome.open(NOTE)
     page.evaluate("setTimeout(() => nothing.like.this(), 0)")
-    page.wait_for_timeout(100)
+    wait_until(lambda: page.wait_for_timeout(20) or problems)
     assert "nothing is not defined" in problems[0]
 
 

@@ -418,7 +418,8 @@ def test_a_table_that_somebody_has_locked_is_not_waited_for():
 def test_no_findings_while_workers_work_are_killed_and_relieved(
     database_url, settings, monkeypatch
 ):
-    monkeypatch.setattr(examination, "RECHECK_SECONDS", 1.0)
+    # Who takes over from a killed worker may be slow on a busy machine.
+    monkeypatch.setattr(examination, "RECHECK_SECONDS", 8.0)
     settings.DBQUEUE = {}
     for name, value in FAST.items():
         monkeypatch.setenv(name, value)

@@ -7,6 +7,7 @@ import pytest
 from django.db import connections
 
 from django_dbqueue.worker import buffer as buffer_module
+from django_dbqueue.worker import claimer as claimer_module
 from django_dbqueue.worker import runner as runner_module
 from django_dbqueue.worker.buffer import Buffer, Item
 from django_dbqueue.worker.claimer import CLAIM_BATCH_MAX, Claimer
@@ -80,6 +81,7 @@ def test_what_is_fetched_ahead_is_bounded_by_its_size(monkeypatch, size, at_leas
 
 def test_a_large_job_among_small_ones_is_soon_forgotten(monkeypatch):
     monkeypatch.setattr(buffer_module, "AHEAD_BYTES_MAX", 1000)
+    monkeypatch.setattr(claimer_module, "AHEAD_SECONDS", 3600)
     taken = [len(buffer.withdraw()) for buffer in looks([500] * 2 + [1] * 60)]
     assert sum(taken) == 62
     assert taken[:6] == [2, 1, 2, 4, 8, 16]

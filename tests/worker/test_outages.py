@@ -26,7 +26,7 @@ pytest_plugins = "tests.kit.private_server"
 pytestmark = pytest.mark.skipif(
     connection.vendor == "sqlite", reason="SQLite has no server; see worker/test_outages_sqlite.py"
 )
-LOAD = 600  # jobs before each kill
+LOAD = 2000  # jobs before each kill
 
 
 @pytest.mark.proof

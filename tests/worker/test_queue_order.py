@@ -11,6 +11,7 @@ from django_dbqueue.lifecycle import low_water
 from django_dbqueue.management.commands.runworker import Command, order_of
 from django_dbqueue.monitor.worker_list import list_workers
 from django_dbqueue.testing import InlineWorker
+from django_dbqueue.worker import claimer as claimer_module
 from django_dbqueue.worker import ordered_queues, queue_poller
 from django_dbqueue.worker.buffer import Buffer
 from django_dbqueue.worker.claimer import Claimer
@@ -173,7 +174,8 @@ def test_where_looks_are_slow_a_named_queue_is_found_that_had_no_job_before():
     assert next_queues(one, 2) == ["high", "default"]
 
 
-def test_jobs_are_fetched_ahead_one_by_one_until_they_are_seen_to_be_quick():
+def test_jobs_are_fetched_ahead_one_by_one_until_they_are_seen_to_be_quick(monkeypatch):
+    monkeypatch.setattr(claimer_module, "AHEAD_SECONDS", 3600)
     chosen = options("queueapp.Note", "--queue=high,default")
     given = "w.1-", Buffer(1), SharedMemory(1), Wakeup([])
     one = Claimer(chosen, *given, share=None, unwritten=lambda: 0)

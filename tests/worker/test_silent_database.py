@@ -21,7 +21,7 @@ from tests.queueapp.models import Note
 
 TIMING = {"DBQUEUE_BEAT_INTERVAL": "0.5", "DBQUEUE_WORKER_TIMEOUT": "4"}
 SILENCES = [way for way in Way if way is not Way.PASS]
-LATE = 3.0  # seconds; 2 are promised, beyond what it takes when all is well
+LATE = 10.0  # seconds; 2 are promised, which are printed: a busy machine is slow
 needs_a_server = pytest.mark.skipif(connection.vendor == "sqlite", reason="it is a file")
 
 
@@ -130,7 +130,7 @@ def test_the_beats_on_the_other_database_go_on(two):
     proxy.be(Way.SWALLOW)
     end = time.monotonic() + 8
     while time.monotonic() < end:
-        wait_for_beat(two, "aside", seconds=4)
+        wait_for_beat(two, "aside", seconds=4 + LATE)
     proxy.be(Way.PASS)
     wait_for_beat(two, "default", seconds=3 + LATE)
 
