@@ -144,9 +144,10 @@ def _name(pid: int) -> str:
 def has_ended(pid: int) -> bool:
     """Also where nobody has reaped it yet."""
     try:
-        return not Path(f"/proc/{pid}/cmdline").read_bytes()
+        _, _, rest = Path(f"/proc/{pid}/stat").read_text().rpartition(") ")
     except (FileNotFoundError, ProcessLookupError):
         return True
+    return rest[0] in "ZX"
 
 
 def is_writable(milliseconds: int = 500) -> bool:
@@ -169,6 +170,17 @@ def worker(database_url: str, *args: str, **environment: Any) -> Any:
     return running(database_url, "runworker", "--skip-checks", *args, **environment)
 
 
+def give_back(database_url: str, model: Any) -> bool:
+    """What a worker that was told to stop at once has left claimed is given back by another one;
+    whether there was any. On a busy machine such a worker leaves without waiting for that."""
+    left = model.objects.claimed()
+    if not left.exists():
+        return False
+    with worker(database_url, "queueapp.Kept", **QUICK):
+        wait_until(lambda: not left.exists())
+    return True
+
+
 def wait_for_a_beat(process: Process) -> None:
     """Until a worker has written another one; its claimers have had turns in that time."""
     mine = Worker.objects.filter(pid=process.pid)
@@ -181,6 +193,11 @@ def skip_where_coverage_is_measured() -> None:
     waits for its lock for ever."""
     if "coverage" in sys.modules:
         pytest.skip("coverage does not outlive a fork next to other threads")
+
+
+def open_gate(log: str, name: str = "gate") -> None:
+    """Jobs with that log whose ``action`` is ``wait_at_gate`` go on."""
+    Path(f"{log}.{name}").touch()
 
 
 def lines(log: str) -> list[str]:

@@ -19,7 +19,7 @@ from django_dbqueue.states import Status
 from django_dbqueue.worker.health import notify
 from django_dbqueue.worker.options import EXIT_STOPPED
 from tests.kit.jobs import fresh, table_locked
-from tests.kit.processes import ROOT, Process, running, wait_for_lines, worker
+from tests.kit.processes import ROOT, Process, give_back, running, wait_for_lines, worker
 from tests.kit.waiting import wait_until
 from tests.queueapp.models import Note
 
@@ -92,6 +92,7 @@ def test_systemd_hears_when_a_worker_is_ready_that_it_lives_and_when_it_stops(
         systemd.wait("WATCHDOG=1")
         process.send(signal.SIGTERM)
         assert process.end() == EXIT_STOPPED, process.stderr
+    give_back(database_url, Note)
     assert fresh(job).status == Status.READY
     assert systemd.count("READY=1") == systemd.count("STOPPING=1") == 1
 

@@ -26,7 +26,8 @@ def record(path: str, line: object) -> None:
         file.write(f"{line}\n".encode())
 
 
-def wait_for_gate(path: str, name: str) -> None:
+def wait_for_gate(path: str, name: str = "gate") -> None:
+    """Until the test opens it."""
     while not Path(f"{path}.{name}").exists():
         time.sleep(POLL)
 
@@ -57,6 +58,9 @@ class Logged(Job):
             time.sleep(self.seconds)
         if self.action:
             getattr(self, f"do_{self.action}")()
+
+    def do_wait_at_gate(self) -> None:
+        wait_for_gate(self.log)
 
 
 class Deed(Logged):

@@ -85,7 +85,7 @@ class Fetched(Logged):
         command = f"sleep 0.5; kill -9 {os.getpid()}"
         await (await asyncio.create_subprocess_shell(command, start_new_session=True)).wait()
 
-    async def do_wait_at_gate(self) -> None:
+    async def do_wait_at_gate(self) -> None:  # type: ignore[override]
         """Until the test opens it."""
         while not Path(f"{self.log}.gate").exists():
             await asyncio.sleep(0.05)
@@ -108,12 +108,12 @@ class Fetched(Logged):
             self.note("cleaned")
 
     async def do_touch(self) -> None:
-        for _ in range(4):
+        for _ in range(6):
             await asyncio.sleep(1)
             await sync_to_async(self.touch)()
 
     async def do_wait_in_a_thread(self) -> None:
-        await asyncio.to_thread(wait_for_gate, self.log, "gate")
+        await asyncio.to_thread(wait_for_gate, self.log)
 
     async def do_leave_a_task(self) -> None:
         """That would note something else, later."""

@@ -85,8 +85,8 @@ class Note(Job):
         self.save()
 
     def do_touch(self) -> None:
-        for _ in range(4):
-            time.sleep(0.8)
+        for _ in range(6):
+            time.sleep(1)
             self.touch()
 
     def do_delete(self) -> None:
@@ -140,8 +140,12 @@ class Note(Job):
     def do_segfault(self) -> None:
         ctypes.string_at(0)
 
-    def do_wait_for_lock(self) -> None:
-        wait_for_gate(self.log, "locked")
+    def do_wait_at_gate(self) -> None:
+        wait_for_gate(self.log)
+
+    def do_hold_gil_after_the_gate(self) -> None:
+        self.do_wait_at_gate()
+        self.do_hold_gil()
 
     def do_hold_gil(self) -> None:
         hold_gil(float(self.text))

@@ -7,7 +7,7 @@ import pytest
 
 from django_dbqueue.states import Status
 from tests.kit.jobs import fresh
-from tests.kit.processes import has_ended, lines, wait_for_lines, worker
+from tests.kit.processes import has_ended, lines, open_gate, wait_for_lines, worker
 from tests.kit.waiting import wait_until
 from tests.queueapp.models import Note
 from tests.worker.test_worker import fill
@@ -48,11 +48,13 @@ def test_what_hangs_is_ended_before_others_take_its_job(database_url, log, first
 
 def test_what_begins_to_hold_the_gil_after_its_supervisor_is_ended_too(database_url, log):
     quick = {"DBQUEUE_BEAT_INTERVAL": "0.2", "DBQUEUE_WORKER_TIMEOUT": "3"}
-    Note.objects.create(seconds=1, action="hold_gil", text="60", log=log)
+    Note.objects.create(action="hold_gil_after_the_gate", text="60", log=log)
     with worker(database_url, **quick) as process:
         wait_for_lines(log, 1)
         [child] = process.children()
         process.send(signal.SIGKILL)
+        wait_until(lambda: "leaving within " in process.stderr)
+        open_gate(log)
         wait_until(lambda: has_ended(child), seconds=30)
 
 

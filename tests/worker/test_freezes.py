@@ -2,7 +2,6 @@
 
 import signal
 import time
-from pathlib import Path
 
 import pytest
 
@@ -17,7 +16,7 @@ from django_dbqueue.worker.served import parse_served
 from django_dbqueue.worker.shared_memory import SharedMemory
 from django_dbqueue.worker.wakeup import Wakeup
 from tests.kit.jobs import fresh, lifecycle_of
-from tests.kit.processes import worker
+from tests.kit.processes import open_gate, worker
 from tests.kit.run_log import count, runs
 from tests.kit.waiting import wait_until
 from tests.queueapp.models import Deed
@@ -34,10 +33,6 @@ BUFFERED = 4
 
 def refusals(process):
     return sum("ClaimLost" in line for line in process.stderr.splitlines())
-
-
-def open_gate(log, name):
-    Path(f"{log}.{name}").touch()
 
 
 def is_alive(uuid):

@@ -51,7 +51,7 @@ def test_a_worker_grows_while_jobs_wait_and_shrinks_when_it_idles(database_url):
     with growing(database_url, "--processes", "1-3") as process:
         wait_until(lambda: Worker.objects.exists() and pool()["processes"] == 1)
         notes(150, seconds=0.05)
-        wait_until(lambda: len(process.children()) == 3)
+        wait_until(lambda: "2 -> 3 processes: " in process.stderr)
         wait_until(all_done)
         wait_until(lambda: len(process.children()) == 1 and pool()["processes"] == 1)
         grown = [text for text in decisions() if text.startswith("1 -> 2 processes: ")]
@@ -68,7 +68,7 @@ def test_a_worker_grows_while_jobs_wait_and_shrinks_when_it_idles(database_url):
 def test_nothing_is_lost_when_the_children_and_the_supervisor_of_a_growing_worker_are_killed(
     database_url,
 ):
-    notes(150, seconds=0.05)
+    notes(600, seconds=0.05)
     with growing(database_url, "--processes", "1-3") as process:
         for size in (1, 2, 3):
             wait_until(lambda size=size: len(process.children()) >= size)
@@ -77,9 +77,9 @@ def test_nothing_is_lost_when_the_children_and_the_supervisor_of_a_growing_worke
         os.kill(process.pid, signal.SIGKILL)
         process.end()
     assert not all_done()
-    with growing(database_url, "--processes", "1-3", "--stop-when-empty-for", "4") as process:
+    with growing(database_url, "--processes", "1-3", "--stop-when-empty-for", "15") as process:
         wait_until(all_done)
-    assert Note.objects.done().count() == 150
+    assert Note.objects.done().count() == 600
 
 
 @pytest.mark.parametrize(

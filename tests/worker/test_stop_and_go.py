@@ -18,7 +18,14 @@ from django_dbqueue.worker.children import Children
 from django_dbqueue.worker.forked import leave
 from tests.kit.forked_children import RefusedOnce
 from tests.kit.jobs import overwrite
-from tests.kit.processes import lines, running, wait_for_a_beat, wait_for_lines, worker
+from tests.kit.processes import (
+    lines,
+    open_gate,
+    running,
+    wait_for_a_beat,
+    wait_for_lines,
+    worker,
+)
 from tests.kit.waiting import wait_until
 from tests.queueapp.models import Note
 
@@ -42,13 +49,14 @@ def pids(log):
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=["TERM", "INT"])
 def test_the_reason_for_a_stop_stands_in_the_log_and_in_the_row(database_url, log, number):
-    fill(1, log=log, seconds=1.5)
+    fill(1, log=log, action="wait_at_gate")
     with worker(database_url, **QUICK) as process:
         wait_for_lines(log, 1)
         process.send(number)
         name = number.name
         wait_until(lambda: the_row(process).stop_reason == name)
         assert the_row(process).stopped_at is None
+        open_gate(log)
         assert process.end() == 0
     assert f"has stopped ({name}); jobs that it ran: 1" in process.stderr
     row = the_row(process)
@@ -86,11 +94,14 @@ def test_after_max_jobs_a_worker_exits_with_12_and_has_run_no_more(database_url,
 
 
 def test_max_jobs_counts_what_a_killed_child_had_run(database_url, log):
-    fill(40, log=log, seconds=0.1)
+    fill(2, log=log)
+    fill(38, log=log, action="wait_at_gate")
     with worker(database_url, "--max-jobs", "10", "--batch-size", "5") as process:
         wait_for_lines(log, 3)
         [child] = process.children()
+        wait_until(lambda: Note.objects.done().count() == 2)
         os.kill(child, signal.SIGKILL)
+        open_gate(log)
         assert process.end() == 12
     assert len(lines(log)) == 10
 
@@ -181,8 +192,8 @@ def test_max_jobs_runs_suspects_too(database_url, log):
 
 
 def test_after_max_time_a_worker_exits_with_12_and_finishes_what_runs(database_url, log):
-    fill(1, log=log, seconds=2)
-    with worker(database_url, "--max-time", "1.5", **QUICK) as process:
+    fill(1, log=log, seconds=7)
+    with worker(database_url, "--max-time", "6", **QUICK) as process:
         wait_for_lines(log, 1)
         assert process.end() == 12
     assert Note.objects.done().count() == 1
@@ -196,15 +207,15 @@ def test_above_max_memory_a_worker_exits_with_12(database_url):
 
 
 def test_a_worker_waits_for_more_as_long_as_stop_when_empty_for_says(database_url, log):
-    with worker(database_url, "--stop-when-empty-for", "2") as process:
+    with worker(database_url, "--stop-when-empty-for", "6") as process:
         wait_until(Worker.objects.first)
         fill(1, log=log)
         wait_until(lambda: Note.objects.done().count() == 1)
+        enqueued = time.monotonic()
         fill(1, log=log)
-        wait_until(lambda: Note.objects.done().count() == 2)
-        done = time.monotonic()
         assert process.end() == 0
-        assert time.monotonic() - done > 1.5
+        assert time.monotonic() - enqueued > 6
+    assert Note.objects.done().count() == 2
     assert the_row(process).stop_reason == "nothing is ready"
 
 
@@ -265,12 +276,12 @@ def test_a_paused_worker_claims_nothing(database_url, log):
 
 def test_a_signal_to_the_whole_group_stops_in_good_order(database_url, log):
     """What a terminal's Ctrl-C and many process managers send."""
-    fill(5, log=log, seconds=0.5)
+    fill(40, log=log, seconds=0.5)
     with worker(database_url) as process:
         wait_for_lines(log, 1)
         process.send_group(signal.SIGINT)
         assert process.end() == 0
-    assert Note.objects.done().count() == len(lines(log)) < 5
+    assert Note.objects.done().count() == len(lines(log)) < 40
     assert not Note.objects.exclude(crashes=0).exists()
 
 

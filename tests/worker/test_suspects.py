@@ -30,8 +30,8 @@ from tests.kit.jobs import (
     table_gone,
     table_locked,
 )
-from tests.kit.processes import has_ended, wait_for_lines, worker
-from tests.kit.run_log import runs
+from tests.kit.processes import has_ended, open_gate, wait_for_lines, worker
+from tests.kit.run_log import count, runs
 from tests.kit.waiting import wait_until
 from tests.queueapp.models import Deed, Fleeting, Mailed, Note
 
@@ -241,8 +241,8 @@ def test_a_table_that_was_left_out_is_looked_at_again(apart, monkeypatch):
 # --- whole workers --------------------------------------------------------------------------------
 
 
-def slow(count, seconds, log, **fields):
-    Deed.objects.bulk_create([Deed(seconds=seconds, log=log, **fields) for _ in range(count)])
+def deeds(count, log, **fields):
+    Deed.objects.bulk_create([Deed(log=log, **fields) for _ in range(count)])
 
 
 def were_all_at_once(history, which):
@@ -252,7 +252,7 @@ def were_all_at_once(history, which):
 
 
 def test_what_ran_together_in_a_killed_child_runs_again_together(database_url, log):
-    slow(8, 2, log)
+    deeds(8, log, action="wait_at_gate")
     with worker(database_url, "--threads", "8") as process:
         wait_for_lines(log, 8)
         [child] = process.children()
@@ -260,25 +260,28 @@ def test_what_ran_together_in_a_killed_child_runs_again_together(database_url, l
         wait_until(lambda: len(process.children()) > 1)
         late = Note.objects.create()
         wait_until(lambda: fresh(late).status == Status.DONE)
-        assert Deed.objects.done().count() == 0
+        wait_until(lambda: count(log, "start") == 16)
+        open_gate(log)
         wait_until(lambda: Deed.objects.done().count() == 8)
     assert set(Deed.objects.values_list("attempts", "crashes")) == {(1, 1)}
     assert were_all_at_once(runs(log), 1)
 
 
 def test_what_a_lost_worker_ran_runs_again_at_once_and_together(database_url, log):
-    slow(8, 1.5, log)
+    deeds(8, log, action="wait_at_gate")
     with worker(database_url, "--threads", "8", **QUICK) as host:
         wait_for_lines(log, 8)
         host.send_group(signal.SIGKILL)
     with worker(database_url, "--threads", "8", **QUICK):
+        wait_until(lambda: count(log, "start") == 16)
+        open_gate(log)
         wait_until(lambda: Deed.objects.done().count() == 8)
     assert set(Deed.objects.values_list("attempts", "crashes", "losses")) == {(1, 0, 1)}
     assert were_all_at_once(runs(log), 1)
 
 
 def test_a_poison_pill_among_suspects_takes_none_of_them_with_it(database_url, log):
-    slow(5, 1, log)
+    deeds(5, log, seconds=1)
     pill = Deed.objects.create(action="kill", seconds=0.3, log=log)
     with worker(database_url, "--threads", "6"):
         wait_until(lambda: fresh(pill).status == Status.BURIED)
@@ -289,7 +292,7 @@ def test_a_poison_pill_among_suspects_takes_none_of_them_with_it(database_url, l
 
 def test_a_job_that_kills_its_process_group_is_buried_within_five_kills(database_url, log):
     pill = Deed.objects.create(action="kill_group", log=log)
-    slow(10, 0.01, log)
+    deeds(10, log, seconds=0.01)
     workers = 0
     while fresh(pill).status != Status.BURIED and workers < 5:
         workers += 1

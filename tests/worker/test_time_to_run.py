@@ -14,7 +14,7 @@ from django_dbqueue.worker.child import Child
 from django_dbqueue.worker.shared_memory import Running, SharedMemory
 from django_dbqueue.worker.stack_dumps import StackDump
 from tests.kit.jobs import fresh
-from tests.kit.processes import lines, wait_for_lines, worker
+from tests.kit.processes import lines, open_gate, wait_for_lines, worker
 from tests.kit.waiting import wait_until
 from tests.queueapp.models import Note
 
@@ -84,10 +84,10 @@ def test_without_attempts_left_it_is_buried(database_url, log):
 
 def test_what_ran_in_other_threads_runs_again_uncharged(database_url, log):
     late = Note.objects.create(seconds=60, time_to_run=1, log=log)
-    beside = Note.objects.create(seconds=60, log=log)
+    beside = Note.objects.create(action="wait_at_gate", log=log)
     with worker(database_url, "--threads", "2", "--tries", "1"):
-        wait_for_lines(log, 2)
-        Note.objects.filter(pk=beside.pk).update(seconds=0)  # when it runs again
+        wait_for_lines(log, 3)
+        open_gate(log)
         wait_until(lambda: fresh(beside).status == Status.DONE)
     assert (fresh(beside).attempts, fresh(beside).crashes, fresh(beside).errors) == (1, 0, [])
     assert sum(line.startswith(f"{beside.pk} ") for line in lines(log)) == 2

@@ -4,13 +4,12 @@ import signal
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
 from django.db import connection
 
 from tests.kit.jobs import fresh, row_locked
-from tests.kit.processes import Process, lines, worker
+from tests.kit.processes import Process, lines, open_gate, worker
 from tests.kit.waiting import wait_until
 from tests.queueapp.models import Note
 
@@ -27,12 +26,12 @@ SIZES = pytest.mark.parametrize(
 @contextmanager
 def draining(url: str, log: str, *options: str) -> Iterator[tuple[Process, Note]]:
     """A worker drains the queue, and somebody holds the row of a job that is about to end."""
-    slow = Note.objects.create(action="wait_for_lock", log=log, priority=0)
+    slow = Note.objects.create(action="wait_at_gate", log=log, priority=0)
     Note.objects.bulk_create(Note(log=log) for _ in range(JOBS))
     with worker(url, "queueapp.Note", "--threads", "2", *options) as process:
         wait_until(lambda: len(lines(log)) > GROWN, every=0.001)
         with row_locked(slow):
-            Path(f"{log}.locked").touch()
+            open_gate(log)
             yield process, slow
         wait_until(lambda: process.popen.poll() is not None or done() == JOBS + 1)
 
