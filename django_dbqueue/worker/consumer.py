@@ -135,8 +135,8 @@ class Consumer:
         # Python's, which a job may hold.
         silent = time.monotonic() - self.shared.missed_since
         left = max(0.1, self.options.worker_timeout - silent)
-        logger.warning("the supervisor is gone: leaving within %.1f s", left)
         faulthandler.dump_traceback_later(left, exit=True)
+        logger.warning("the supervisor is gone: leaving within %.1f s", left)
         os.write(self._end, b"!")
 
     def close(self) -> None:
