@@ -48,7 +48,7 @@ def test_who_may_only_look_is_offered_no_pause(browse):
 
 
 def test_a_worker_is_asked_to_stop(browse, scripts):
-    worker = Worker.objects.create(uuid="a" * 32, host="one", pid=1, beat_at=DbNow())
+    worker = Worker.objects.create(uuid="a" * 32, host="one", pid=1, beat_at=DbNow(plus=600))
     page = browse(WORKER, scripts=scripts)
     choose(page, "stop_selected", worker)
     assert "asked to stop" in said(page)

@@ -126,6 +126,8 @@ def run(
 
 
 def play(folder: str, producers: int, consumers: int, seconds: float, kills: int) -> int:
+    from tests.kit.waiting import wait_until
+
     fork = multiprocessing.get_context("fork")
     # Of an event a process that is killed would keep the lock.
     stop, rest, seen = fork.RawValue("b", 0), fork.Event(), fork.Value("q", 0)
@@ -135,7 +137,9 @@ def play(folder: str, producers: int, consumers: int, seconds: float, kills: int
         process.start()
         return process
 
-    others = [start(consume, rest) for _ in range(consumers)] + [start(watch, rest, seen)]
+    others = [start(watch, rest, seen)]
+    wait_until(lambda: seen.value)
+    others += [start(consume, rest) for _ in range(consumers)]
     living = [start(produce, folder, stop) for _ in range(producers)]
     for _ in range(kills):
         nap.wait(seconds / (kills + 1))

@@ -170,12 +170,13 @@ def worker(database_url: str, *args: str, **environment: Any) -> Any:
     return running(database_url, "runworker", "--skip-checks", *args, **environment)
 
 
-def give_back(database_url: str, model: Any) -> bool:
-    """What a worker that was told to stop at once has left claimed is given back by another one;
-    whether there was any. On a busy machine such a worker leaves without waiting for that."""
+def give_back(database_url: str, stopped: Process, model: Any) -> bool:
+    """Whether a worker that was stopped has left jobs claimed, as it says that it may on a busy
+    machine; another one gives them back."""
     left = model.objects.claimed()
     if not left.exists():
         return False
+    assert "could not sign off" in stopped.stderr
     with worker(database_url, "queueapp.Kept", **QUICK):
         wait_until(lambda: not left.exists())
     return True
@@ -196,7 +197,7 @@ def skip_where_coverage_is_measured() -> None:
 
 
 def open_gate(log: str, name: str = "gate") -> None:
-    """Jobs with that log whose ``action`` is ``wait_at_gate`` go on."""
+    """Jobs with that log that wait at the gate of that name go on."""
     Path(f"{log}.{name}").touch()
 
 

@@ -81,7 +81,7 @@ def test_what_a_killed_command_had_is_sent_by_the_next(database_url, server):
     quick = {"DBQUEUE_BEAT_INTERVAL": "0.2", "DBQUEUE_WORKER_TIMEOUT": "1"}
     environment = {**server.environment, **quick, "DBQUEUE_MAIL_TIMEOUT": "60"}
     with running(database_url, "send_queued_mail", **environment) as process:
-        wait_until(lambda: server.unanswered and Email.objects.claimed().count() == len(names))
+        wait_until(lambda: server.unanswered)
         process.send_group(signal.SIGKILL)
         process.end()
     wait_until(lambda: Worker.objects.silent(1).exists())

@@ -235,7 +235,7 @@ def test_it_is_held_after_a_stop_that_did_not_wait_for_the_answer(database_url, 
         wait_until(lambda: server.unanswered)
         process.send(signal.SIGTERM)
         assert process.end() == 0
-    give_back(database_url, Email)
+    give_back(database_url, process, Email)
     assert not is_held()
     with worker(database_url, TABLE, "--stop-when-empty", **hold_in(server)) as process:
         assert process.end() == 0

@@ -82,7 +82,7 @@ def test_a_server_that_stalls_is_left_after_the_timeout(
     begun = time.monotonic()
     with pytest.raises(OSError, match=r"(?i)timed out|unexpectedly closed"):
         send(email_of(letter("stall")))
-    assert time.monotonic() - begun < 5
+    assert time.monotonic() - begun < 30
 
 
 def test_without_a_server_the_refused_connection_is_retried(settings: Any) -> None:

@@ -55,7 +55,8 @@ def test_a_worker_that_stops_says_it_on_each_connection(database_url, server):
         assert server.goodbyes == 0
         process.send(signal.SIGTERM)
         assert process.end() == 0
-    assert server.connections == server.goodbyes == 3
+    wait_until(lambda: server.goodbyes == 3)
+    assert server.connections == 3
 
 
 def test_connections_of_threads_that_have_ended_are_closed_by_the_signal(server):

@@ -27,7 +27,10 @@ def forget():
     mailers.at_work.forget()
 
 
-def test_ten_mails_ask_for_pauses_as_often_as_one_and_for_suppressions_once_each(server):
+def test_ten_mails_ask_for_pauses_as_often_as_one_and_for_suppressions_once_each(
+    server, monkeypatch
+):
+    monkeypatch.setattr(mailers, "CACHE_SECONDS", 60)
     sent("anna")
     forget()
     with CaptureQueriesContext(connection) as asked:

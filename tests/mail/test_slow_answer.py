@@ -26,14 +26,15 @@ from tests.kit.mail import (
 
 pytestmark = [pytest.mark.usefixtures("db_rows", "impatient"), pytest.mark.any_database]
 
+TIMEOUT = 1.0  # seconds
 IN_DOUBT = {"stall": ("in doubt", None)}
 
 
 @pytest.fixture
 def slow(server, settings):
     """It needs longer for a message than it may for anything else."""
-    setting(settings, MAIL_TIMEOUT=0.2, MAIL_FINAL_TIMEOUT=20)
-    server.before_answer = lambda _: time.sleep(0.6)
+    setting(settings, MAIL_TIMEOUT=TIMEOUT, MAIL_FINAL_TIMEOUT=20)
+    server.before_answer = lambda _: time.sleep(2 * TIMEOUT)
     return server
 
 
@@ -60,11 +61,12 @@ def timeouts_at(monkeypatch, name, kind=str):
 def test_the_next_command_on_that_connection_is_not(slow, monkeypatch):
     seen = timeouts_at(monkeypatch, "rcpt")
     assert [sent("anna").mail_state, sent("anna").mail_state] == ["sent", "sent"]
-    assert (seen, slow.connections) == ([0.2, 0.2], 1)
+    assert (seen, slow.connections) == ([TIMEOUT, TIMEOUT], 1)
 
 
 @pytest.mark.parametrize(
-    ("time_to_run", "least", "most"), [(None, 20, 20), (15, 0.2, 5), (11, 0.2, 1), (5, 0.2, 0.2)]
+    ("time_to_run", "least", "most"),
+    [(None, 20, 20), (15, TIMEOUT, 5), (12, TIMEOUT, 2), (5, TIMEOUT, TIMEOUT)],
 )
 def test_the_time_that_a_mail_may_take_is_not_overrun(slow, monkeypatch, time_to_run, least, most):
     """Its child would be killed, with the mails of other threads."""

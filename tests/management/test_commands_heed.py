@@ -19,9 +19,7 @@ from django_dbqueue.worker import served
 from django_dbqueue.worker.options import Options
 from django_dbqueue.worker.served import UnknownTable, all_served, parse_served
 from django_dbqueue.worker.standalone_reaper import StandaloneReaper
-from tests.kit.inline_worker import logged
-from tests.kit.jobs import claimed, fresh, overwrite, start
-from tests.kit.waiting import wait_until
+from tests.kit.jobs import claimed, fresh, overwrite
 from tests.queueapp.models import Note
 
 pytestmark = pytest.mark.usefixtures("db_rows")
@@ -125,31 +123,35 @@ def patrol():
     return StandaloneReaper(Options(all_served(), beat_interval=0.2, worker_timeout=1))
 
 
-def test_a_reaper_with_once_waits_whether_a_silent_worker_beats_again(silent, patrol):
-    def beat():
-        wait_until(lambda: "looking again" in log)
-        QuerySet(Worker).update(beat_at=DbNow())
+@pytest.fixture
+def meanwhile(patrol, monkeypatch):
+    """What happens as soon as it waits."""
+    wait = patrol.stop.wait
 
-    with logged() as log:
-        beating = start(beat)
-        patrol.once()
-    beating.result()
+    def set_to(act):
+        monkeypatch.setattr(patrol.stop, "wait", lambda seconds: (act(), wait(seconds)))
+
+    return set_to
+
+
+def test_a_reaper_with_once_waits_whether_a_silent_worker_beats_again(silent, patrol, meanwhile):
+    meanwhile(lambda: QuerySet(Worker).update(beat_at=DbNow()))
+    patrol.once()
     assert fresh(silent).status == Status.CLAIMED
 
 
-def test_a_reaper_with_once_ends_no_claim_whose_time_is_over_at_its_first_look(silent, patrol):
+def test_a_reaper_with_once_ends_no_claim_whose_time_is_over_at_its_first_look(
+    silent, patrol, meanwhile
+):
     """The database may have been away for all; now its worker goes on."""
     overwrite(silent, retry_at=DbNow(plus=-60))
 
     def go_on():
-        wait_until(lambda: "looking again" in log)
         QuerySet(Worker).update(beat_at=DbNow())
         overwrite(silent, retry_at=DbNow(plus=60))
 
-    with logged() as log:
-        going_on = start(go_on)
-        patrol.once()
-    going_on.result()
+    meanwhile(go_on)
+    patrol.once()
     assert fresh(silent).status == Status.CLAIMED
 
 

@@ -105,10 +105,11 @@ def test_a_pause_holds_on_its_own_database(two):
 
 
 def test_a_killed_workers_jobs_are_reaped_on_both(two):
-    fill(two, 3, seconds=0.4)
+    fill(two, 3, seconds=60)
     victim = two.worker("--threads", "2")
     wait_until(lambda: all((1, 1) in rows for rows in two.states().values()))
     os.killpg(victim.pid, signal.SIGKILL)
+    two.shell("for m in (Near, Far):\n m.objects.update(seconds=0)")
     two.worker()
     wait_until(lambda: two.all_done(3))
     for alias in ("default", "aside"):
@@ -209,8 +210,8 @@ def test_a_worker_grows_on_one_database_while_the_other_is_locked(two):
 
 def test_a_database_that_is_away_costs_no_claim_on_the_other(two):
     """The beats on the one that is there go on: nobody takes the worker for dead."""
-    patient = {"DBQUEUE_WORKER_TIMEOUT": "3"}
-    two.shell("Near.objects.create(seconds=6)")
+    patient = {"DBQUEUE_WORKER_TIMEOUT": "6"}
+    two.shell("Near.objects.create(seconds=12)")
     holder = two.worker(**patient)
     wait_until(lambda: two.states()["near"] == [(1, 1)])
     with two.aside_locked():

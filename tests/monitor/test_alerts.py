@@ -88,15 +88,16 @@ def test_a_queue_may_have_a_target_of_its_own(settings):
         assert said().count("the oldest ready job waits for 7 min") == 2
 
 
-def test_workers_are_told_when_late_when_silent_and_when_in_trouble():
+def test_workers_are_told_when_late_when_silent_and_when_in_trouble(settings):
+    settings.DBQUEUE = {"WORKER_TIMEOUT": 1000.0}
     worker = a_worker()
     rows = Worker.objects.filter(pk=worker.pk)
     assert said() == ""
-    rows.update(beat_at=DbNow(plus=-7))
+    rows.update(beat_at=DbNow(plus=-700))
     assert "is late: it has not beaten for" in said()
     assert not any(alert.is_urgent for alert in alerts(look()))
-    rows.update(beat_at=DbNow(plus=-60))
-    assert f"Worker {worker} has not beaten for 1 min." in said()
+    rows.update(beat_at=DbNow(plus=-3600))
+    assert f"Worker {worker} has not beaten for 1 h." in said()
     rows.update(beat_at=DbNow(plus=60), trouble="3 outcomes cannot be recorded: disk full")
     assert f"Worker {worker}: 3 outcomes cannot be recorded: disk full." in said()
     rows.sign_off("SIGTERM")

@@ -92,7 +92,7 @@ def test_systemd_hears_when_a_worker_is_ready_that_it_lives_and_when_it_stops(
         systemd.wait("WATCHDOG=1")
         process.send(signal.SIGTERM)
         assert process.end() == EXIT_STOPPED, process.stderr
-    give_back(database_url, Note)
+    give_back(database_url, process, Note)
     assert fresh(job).status == Status.READY
     assert systemd.count("READY=1") == systemd.count("STOPPING=1") == 1
 

@@ -87,7 +87,7 @@ def test_a_task_that_is_fetched_ahead_again_knows_of_its_run_before():
 
 
 def test_threads_are_seen_at_the_next_beat(database_url, log):
-    given = [calls.sleep.enqueue(log, 8) for _ in range(3)]
+    given = [calls.sleep.enqueue(log, 60) for _ in range(3)]
     with worker(database_url, "dbqueue_tasks.task", "--threads", "2", "--batch-size", "3"):
         wait_for_lines(log, 2)
         running = [Status_.RUNNING, Status_.RUNNING, Status_.READY]

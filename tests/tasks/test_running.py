@@ -23,7 +23,7 @@ from django_dbqueue.lifecycle import reap, sweep
 from django_dbqueue.lifecycle.table import table_of
 from django_dbqueue.models.exactly_once import TRIES
 from django_dbqueue.states import Status
-from django_dbqueue.tasks import compat
+from django_dbqueue.tasks import compat, models
 from django_dbqueue.tasks.models import AsyncTask, Task
 from django_dbqueue.tasks.reasons import progress_text
 from django_dbqueue.testing import InlineWorker, virtual_clock
@@ -201,7 +201,8 @@ def test_a_progress_that_is_no_share_is_told_as_it_is():
     assert progress_text({"done": 10**400, "total": 3, "note": "far"}) == f"{10**400}: far"
 
 
-def test_progress_is_written_at_most_once_a_second(django_assert_num_queries):
+def test_progress_is_written_at_most_once_a_second(monkeypatch, django_assert_num_queries):
+    monkeypatch.setattr(models, "PROGRESS_SECONDS", 60)
     calls.noop.enqueue()
     [row] = Task.objects.claim()
     with django_assert_num_queries(2):  # the first, and the last
@@ -586,7 +587,7 @@ def test_a_log_that_was_disconnected_says_nothing(caplog):
 
 
 def test_a_killed_workers_task_runs_again(database_url, log):
-    given = calls.sleep.enqueue(log, 5)
+    given = calls.sleep.enqueue(log, 10)
     with worker(database_url, "dbqueue_tasks.task") as process:
         wait_for_lines(log, 1)
         [child] = process.children()

@@ -68,8 +68,8 @@ def kill(private, *numbers, statement=None):
 @pytest.mark.proof
 @pytest.mark.parametrize("statement", KILLS.get(connection.vendor, []))
 def test_what_is_killed_one_by_one_under_load_loses_nothing(private, log, full, statement):
-    count, killed = 2000 if full else 400, 0
-    notes().bulk_create(Note(seconds=0.01, log=log) for _ in range(count))
+    count, seconds, killed = (2000, 0.01, 0) if full else (400, 0.05, 0)
+    notes().bulk_create(Note(seconds=seconds, log=log) for _ in range(count))
     with worker(private.database_url, "--threads", "2") as process:
         wait_until(lambda: lines(log))
         while len(lines(log)) < count:
@@ -80,7 +80,7 @@ def test_what_is_killed_one_by_one_under_load_loses_nothing(private, log, full, 
                 # On a busy machine each new connection would be killed before it is of any use.
                 wait_until(lambda: len(lines(log)) > before or before == count)  # noqa: B023
         check_each_ran_once(log, process)
-    assert killed > 0
+    assert killed > 5
     print(f"{count} jobs, {killed} times {statement!r}: 0 lost, 0 twice")
 
 

@@ -21,7 +21,9 @@ from tests.queueapp.models import Note
 
 TIMING = {"DBQUEUE_BEAT_INTERVAL": "0.5", "DBQUEUE_WORKER_TIMEOUT": "4"}
 SILENCES = [way for way in Way if way is not Way.PASS]
-LATE = 10.0  # seconds; 2 are promised, which are printed: a busy machine is slow
+LATE = 3.0  # seconds; 2 are promised, beyond what it takes when all is well
+VERY_LATE = 10.0  # what may take so long on a busy machine
+LONGER = {"DBQUEUE_WORKER_TIMEOUT": "20"}  # and a connection is given up after three quarters
 needs_a_server = pytest.mark.skipif(connection.vendor == "sqlite", reason="it is a file")
 
 
@@ -62,7 +64,7 @@ def silent():
         yield found
 
 
-def word_is_kept(url, proxy, way, log, health, timing):
+def word_is_kept(url, proxy, way, log, health, late, timing):
     """A worker with a job over its time to run and another one, that is told to stop."""
     jobs = [Note(log=log, seconds=60, time_to_run=n) for n in (3, 100)]
     Note.objects.bulk_create(jobs)
@@ -70,7 +72,7 @@ def word_is_kept(url, proxy, way, log, health, timing):
     with worker(url, "queueapp.Note", *options, **timing) as process:
         child = int(wait_for_lines(log, 2)[0].split()[-1])
         begin = time.monotonic()
-        proxy.be(way, seconds=5.0)
+        proxy.be(way, seconds=2 * late)
         age = oldest(health, lambda: has_ended(child))
         killed_after = time.monotonic() - begin
         process.send(signal.SIGTERM)
@@ -78,16 +80,17 @@ def word_is_kept(url, proxy, way, log, health, timing):
         assert process.end(60) == 0
         left_after = time.monotonic() - told
     print(f"{way.name}: health {age:.1f} s, killed {killed_after:.1f} s, left {left_after:.1f} s")
-    assert age < 1 + LATE
-    assert killed_after < 3 + LATE
-    assert left_after < 1 + LATE
+    assert age < 1 + late
+    assert killed_after < 3 + late
+    assert left_after < 1 + late
 
 
 @needs_a_server
 @pytest.mark.usefixtures("db_rows")
 @pytest.mark.parametrize("way", [Way.SWALLOW, Way.DELAY])
 def test_a_worker_keeps_its_word_while_its_database_is_silent(silent, way, log, tmp_path):
-    word_is_kept(silent.url, silent.proxy, way, log, str(tmp_path / "health"), TIMING)
+    health = str(tmp_path / "health")
+    word_is_kept(silent.url, silent.proxy, way, log, health, VERY_LATE, TIMING | LONGER)
 
 
 @needs_a_server
@@ -99,7 +102,7 @@ def test_so_it_does_by_default_with_recommended_settings_and_without(
     silent, way, settings, log, tmp_path
 ):
     url = getattr(silent, settings)
-    word_is_kept(url, silent.proxy, way, log, str(tmp_path / "health"), {})
+    word_is_kept(url, silent.proxy, way, log, str(tmp_path / "health"), LATE, {})
 
 
 @pytest.fixture
@@ -125,14 +128,14 @@ def wait_for_beat(two, alias, seconds):
 @needs_a_server
 def test_the_beats_on_the_other_database_go_on(two):
     two, proxy = two
-    two.worker(**TIMING)
+    two.worker(**TIMING | LONGER)
     wait_until(lambda: len(two.living()) == 2)
     proxy.be(Way.SWALLOW)
     end = time.monotonic() + 8
     while time.monotonic() < end:
-        wait_for_beat(two, "aside", seconds=4 + LATE)
+        wait_for_beat(two, "aside", VERY_LATE)
     proxy.be(Way.PASS)
-    wait_for_beat(two, "default", seconds=3 + LATE)
+    wait_for_beat(two, "default", 20 + VERY_LATE)
 
 
 def work_goes_on(url, proxy, way, log, timing, seconds):
@@ -150,7 +153,7 @@ def work_goes_on(url, proxy, way, log, timing, seconds):
         resumed_after = time.monotonic() - healed
         wait_until(lambda: not Note.objects.exclude(status=Status.DONE).exists())
     print(f"{way.name}: went on after {resumed_after:.1f} s")
-    assert resumed_after < 3 + LATE
+    assert resumed_after < 3 + VERY_LATE
     assert len({line.split()[0] for line in lines(log)}) == len(lines(log)) == 300
 
 

@@ -276,12 +276,14 @@ def test_a_paused_worker_claims_nothing(database_url, log):
 
 def test_a_signal_to_the_whole_group_stops_in_good_order(database_url, log):
     """What a terminal's Ctrl-C and many process managers send."""
-    fill(40, log=log, seconds=0.5)
+    fill(5, log=log, action="wait_at_gate")
     with worker(database_url) as process:
         wait_for_lines(log, 1)
         process.send_group(signal.SIGINT)
+        wait_until(lambda: Note.objects.ready().count() == 4)
+        open_gate(log)
         assert process.end() == 0
-    assert Note.objects.done().count() == len(lines(log)) < 40
+    assert Note.objects.done().count() == len(lines(log)) == 1
     assert not Note.objects.exclude(crashes=0).exists()
 
 

@@ -241,8 +241,8 @@ def test_a_table_that_was_left_out_is_looked_at_again(apart, monkeypatch):
 # --- whole workers --------------------------------------------------------------------------------
 
 
-def deeds(count, log, **fields):
-    Deed.objects.bulk_create([Deed(log=log, **fields) for _ in range(count)])
+def deeds(number, log, **fields):
+    Deed.objects.bulk_create([Deed(log=log, **fields) for _ in range(number)])
 
 
 def were_all_at_once(history, which):
