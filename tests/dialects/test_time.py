@@ -80,8 +80,8 @@ def seconds_between(earlier, later):
     return (later - earlier).total_seconds()
 
 
-def near(value, seconds=30):
-    return pytest.approx(value, abs=seconds)
+def near(value):
+    return pytest.approx(value, abs=8)
 
 
 def test_the_session_is_in_another_zone():
@@ -158,7 +158,7 @@ def test_an_instant_is_compared_inside_a_subquery():
     assert not Note.objects.filter(retry_at__gt=DbNow(plus=120)).exists()
 
 
-@pytest.mark.parametrize("seconds", [-5, 5])
+@pytest.mark.parametrize("seconds", [-60, 60])
 def test_a_time_given_by_the_caller_is_kept(seconds):
     job = Note.objects.create(retry_at=now(seconds))
     assert next_due() == near(seconds)
@@ -184,7 +184,7 @@ def test_a_retry_is_neither_early_nor_late():
     assert Note.objects.delayed().count() == 1
 
 
-@pytest.mark.parametrize("seconds", [-5, 5])
+@pytest.mark.parametrize("seconds", [-60, 60])
 def test_a_time_to_run_is_over_when_it_is_over(seconds):
     job = claimed()
     overwrite(job, retry_at=now(seconds))
@@ -200,13 +200,13 @@ def test_a_claim_and_a_touch_count_from_now():
     assert seconds_between(now(), fresh(job).retry_at) == near(1000)
 
 
-@pytest.mark.parametrize("seconds", [-5, 5])
+@pytest.mark.parametrize("seconds", [-60, 60])
 def test_a_job_expires_when_it_expires(seconds):
     Note.objects.create(expires_at=now(seconds))
     assert claim_one().has_expired == (seconds < 0)
 
 
-@pytest.mark.parametrize("seconds", [3600 - 5, 3600 + 5])
+@pytest.mark.parametrize("seconds", [3600 - 60, 3600 + 60])
 def test_a_job_is_archived_when_its_time_has_come(seconds):
     job = done(Kept)
     overwrite(job, retry_at=now(3600 - seconds))
@@ -215,9 +215,9 @@ def test_a_job_is_archived_when_its_time_has_come(seconds):
 
 def test_a_pause_ends_when_it_ends():
     Note.objects.create()
-    Note.objects.pause(seconds=5)
+    Note.objects.pause(seconds=60)
     assert Note.objects.claim() == []
-    Queue.objects.update(paused_until=now(-5))
+    Queue.objects.update(paused_until=now(-60))
     assert len(Note.objects.claim()) == 1
 
 

@@ -133,7 +133,7 @@ def play(folder: str, producers: int, consumers: int, seconds: float, kills: int
     stop, rest, seen = fork.RawValue("b", 0), fork.Event(), fork.Value("q", 0)
 
     def start(target: Any, *args: Any) -> Any:
-        process = fork.Process(target=target, args=args)
+        process = fork.Process(target=target, args=args, daemon=True)
         process.start()
         return process
 

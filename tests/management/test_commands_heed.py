@@ -19,6 +19,7 @@ from django_dbqueue.worker import served
 from django_dbqueue.worker.options import Options
 from django_dbqueue.worker.served import UnknownTable, all_served, parse_served
 from django_dbqueue.worker.standalone_reaper import StandaloneReaper
+from tests.kit.inline_worker import logged
 from tests.kit.jobs import claimed, fresh, overwrite
 from tests.queueapp.models import Note
 
@@ -125,18 +126,25 @@ def patrol():
 
 @pytest.fixture
 def meanwhile(patrol, monkeypatch):
-    """What happens as soon as it waits."""
+    """What happens as soon as it waits, which it does for as long as the dead are given."""
     wait = patrol.stop.wait
 
     def set_to(act):
-        monkeypatch.setattr(patrol.stop, "wait", lambda seconds: (act(), wait(seconds)))
+        def act_and_wait(seconds):
+            assert seconds == patrol.options.worker_timeout
+            act()
+            wait(seconds)
+
+        monkeypatch.setattr(patrol.stop, "wait", act_and_wait)
 
     return set_to
 
 
 def test_a_reaper_with_once_waits_whether_a_silent_worker_beats_again(silent, patrol, meanwhile):
     meanwhile(lambda: QuerySet(Worker).update(beat_at=DbNow()))
-    patrol.once()
+    with logged() as log:
+        patrol.once()
+    assert "looking again in 1 s" in log
     assert fresh(silent).status == Status.CLAIMED
 
 

@@ -28,8 +28,12 @@ TOKEN = "Bearer s3cret"
 
 
 @pytest.fixture(autouse=True)
-def nothing_from_before(monkeypatch):
+def nothing_from_before():
     web.HEALTH.forget()
+
+
+@pytest.fixture(autouse=True)
+def no_test_lasts_until_the_next_look(monkeypatch):
     monkeypatch.setattr(web, "ASKED_EVERY", 60.0)
 
 

@@ -128,14 +128,14 @@ def wait_for_beat(two, alias, seconds):
 @needs_a_server
 def test_the_beats_on_the_other_database_go_on(two):
     two, proxy = two
-    two.worker(**TIMING | LONGER)
+    two.worker(**TIMING | {"DBQUEUE_WORKER_TIMEOUT": "16"})  # a silent one is given up after 12
     wait_until(lambda: len(two.living()) == 2)
     proxy.be(Way.SWALLOW)
-    end = time.monotonic() + 8
+    end = time.monotonic() + 16
     while time.monotonic() < end:
         wait_for_beat(two, "aside", VERY_LATE)
     proxy.be(Way.PASS)
-    wait_for_beat(two, "default", 20 + VERY_LATE)
+    wait_for_beat(two, "default", 16 + VERY_LATE)
 
 
 def work_goes_on(url, proxy, way, log, timing, seconds):

@@ -153,11 +153,13 @@ def test_a_job_that_kills_its_worker_is_buried_after_the_third_time(database_url
 
 
 def test_two_workers_share_the_jobs_and_run_none_twice(database_url, log):
-    fill(300, log=log, seconds=0.03)
+    fill(300, log=log, action="wait_at_gate")
     with (
         worker(database_url, "--stop-when-empty") as one,
         worker(database_url, "--stop-when-empty", "--processes", "2") as two,
     ):
+        wait_for_lines(log, 3)
+        open_gate(log)
         assert (one.end(60), two.end(60)) == (0, 0)
     assert len(lines(log)) == 300
     assert set(started(log).values()) == {1}
