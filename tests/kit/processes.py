@@ -102,9 +102,19 @@ class Process:
         on either."""
         while True:
             self.send_group(signal.SIGSTOP)
+            wait_until(self.is_stopped)
             if is_writable():
                 return
             self.send_group(signal.SIGCONT)
+
+    def is_stopped(self) -> bool:
+        """In all threads: one of them gets the signal, and the others go on until it has run."""
+        threads = [
+            path
+            for pid in (self.pid, *self.forked())
+            for path in Path(f"/proc/{pid}/task").glob("*")
+        ]
+        return all(_state(thread) in "TZX" for thread in threads)
 
     def end(self, seconds: float = 30) -> int:
         """Wait for the end; the exit code."""
@@ -143,11 +153,15 @@ def _name(pid: int) -> str:
 
 def has_ended(pid: int) -> bool:
     """Also where nobody has reaped it yet."""
+    return _state(Path(f"/proc/{pid}")) in "ZX"
+
+
+def _state(folder: Path) -> str:
+    """The letter of a process or thread; X where it is gone."""
     try:
-        _, _, rest = Path(f"/proc/{pid}/stat").read_text().rpartition(") ")
+        return (folder / "stat").read_text().rpartition(") ")[2][0]
     except (FileNotFoundError, ProcessLookupError):
-        return True
-    return rest[0] in "ZX"
+        return "X"
 
 
 def is_writable(milliseconds: int = 500) -> bool:

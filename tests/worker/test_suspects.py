@@ -241,7 +241,7 @@ def test_a_table_that_was_left_out_is_looked_at_again(apart, monkeypatch):
 # --- whole workers --------------------------------------------------------------------------------
 
 
-def deeds(number, log, **fields):
+def enqueue_deeds(number, log, **fields):
     Deed.objects.bulk_create([Deed(log=log, **fields) for _ in range(number)])
 
 
@@ -252,7 +252,7 @@ def were_all_at_once(history, which):
 
 
 def test_what_ran_together_in_a_killed_child_runs_again_together(database_url, log):
-    deeds(8, log, action="wait_at_gate")
+    enqueue_deeds(8, log, action="wait_at_gate")
     with worker(database_url, "--threads", "8") as process:
         wait_for_lines(log, 8)
         [child] = process.children()
@@ -268,7 +268,7 @@ def test_what_ran_together_in_a_killed_child_runs_again_together(database_url, l
 
 
 def test_what_a_lost_worker_ran_runs_again_at_once_and_together(database_url, log):
-    deeds(8, log, action="wait_at_gate")
+    enqueue_deeds(8, log, action="wait_at_gate")
     with worker(database_url, "--threads", "8", **QUICK) as host:
         wait_for_lines(log, 8)
         host.send_group(signal.SIGKILL)
@@ -281,7 +281,7 @@ def test_what_a_lost_worker_ran_runs_again_at_once_and_together(database_url, lo
 
 
 def test_a_poison_pill_among_suspects_takes_none_of_them_with_it(database_url, log):
-    deeds(5, log, seconds=1)
+    enqueue_deeds(5, log, seconds=1)
     pill = Deed.objects.create(action="kill", seconds=0.3, log=log)
     with worker(database_url, "--threads", "6"):
         wait_until(lambda: fresh(pill).status == Status.BURIED)
@@ -292,7 +292,7 @@ def test_a_poison_pill_among_suspects_takes_none_of_them_with_it(database_url, l
 
 def test_a_job_that_kills_its_process_group_is_buried_within_five_kills(database_url, log):
     pill = Deed.objects.create(action="kill_group", log=log)
-    deeds(10, log, seconds=0.01)
+    enqueue_deeds(10, log, seconds=0.01)
     workers = 0
     while fresh(pill).status != Status.BURIED and workers < 5:
         workers += 1

@@ -84,13 +84,13 @@ def test_without_attempts_left_it_is_buried(database_url, log):
 
 def test_what_ran_in_other_threads_runs_again_uncharged(database_url, log):
     late = Note.objects.create(seconds=60, time_to_run=1, log=log)
-    beside = Note.objects.create(action="wait_at_gate", log=log)
+    other = Note.objects.create(action="wait_at_gate", log=log)
     with worker(database_url, "--threads", "2", "--tries", "1"):
         wait_for_lines(log, 3)
         open_gate(log)
-        wait_until(lambda: fresh(beside).status == Status.DONE)
-    assert (fresh(beside).attempts, fresh(beside).crashes, fresh(beside).errors) == (1, 0, [])
-    assert sum(line.startswith(f"{beside.pk} ") for line in lines(log)) == 2
+        wait_until(lambda: fresh(other).status == Status.DONE)
+    assert (fresh(other).attempts, fresh(other).crashes, fresh(other).errors) == (1, 0, [])
+    assert sum(line.startswith(f"{other.pk} ") for line in lines(log)) == 2
     assert fresh(late).errors[0]["exception"] == "TimeToRunExceeded"
 
 
