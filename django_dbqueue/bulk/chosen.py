@@ -55,7 +55,10 @@ class Chosen:
                 timed.append(not value)
             else:
                 return None
-        state = Status(equal.pop("status")) if "status" in equal else None
+        asked = equal.pop("status", None)
+        if asked not in {None, *Status}:
+            return None
+        state = None if asked is None else Status(asked)
         # As a state's index has them.
         is_known = state is not None and all(one == (state in TIMED) for one in timed)
         return cls(state, **equal, times=times) if is_known or not timed else None

@@ -68,7 +68,9 @@ class Run:
                 self._touch()
                 place = {"part": part + 1} if after is None else {"part": part, "after": after}
                 if self._batch(keyset, keys, place):
-                    return
+                    # What is buried takes no room.
+                    self._note(place={"part": part + 1})
+                    break
 
     def _keysets(self) -> Iterator[Keyset]:
         rows = rows_of(self.model, self.row.database)
@@ -85,7 +87,7 @@ class Run:
     ) -> Iterator[tuple[list[Any], str | None]]:
         """Keys, and where it goes on after them."""
         light = keyset.queryset.select_related(None).only("pk", *keyset.order.names)
-        for page in walking.pages(keyset.of(light), BATCH_ROWS, cursor):
+        for page in walking.pages(keyset.of(light).as_of_now(), BATCH_ROWS, cursor):
             end = walking.after(keyset, page)
             yield [row.pk for row in page.rows], None if end is None else encode(end)
 
@@ -98,7 +100,7 @@ class Run:
             columns = {
                 "seen": self.row.seen + len(keys),
                 "counts": was | {name: was.get(name, 0) + n for name, n in done.counts.items()},
-                "first_keys": [*self.row.first_keys, *done.keys][:KEYS_NAMED_MAX],
+                "first_keys": [*self.row.first_keys, *map(_as_json, done.keys)][:KEYS_NAMED_MAX],
                 "place": place,
             }
             self._write(**columns)
@@ -153,6 +155,10 @@ class Run:
             if self.model._meta.db_table not in connection.introspection.table_names():
                 place = f"{self.row.target!r} on {self.row.database!r}"
                 raise Bury(f"there is no table {place} any more") from error
+
+
+def _as_json(key: Any) -> int | str:
+    return key if isinstance(key, int) else str(key)  # as of a UUID
 
 
 def _meant_by(row: Any) -> tuple[type[Model], ByVerb | ByRow, Chosen]:

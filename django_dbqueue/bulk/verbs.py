@@ -7,12 +7,14 @@ from typing import Any
 
 from django.db.models import QuerySet
 
+from ..fields import aware
 from ..lifecycle.operator import Changed
 from ..operate import acting
 from ..operate.acting import Progress, Verb
 from ..operate.by_row import ROW_VERBS, Doer, RowVerb
 from ..operate.cursor import BY_KEY
 from ..operate.keyset import Keyset
+from ..operate.moments import Beginning
 from ..operate.orders import of_keys
 from ..states import Status
 
@@ -58,7 +60,7 @@ class ByVerb:
         return self.verb.is_final
 
     def do(self, rows: QuerySet[Any], keys: Sequence[Any], doer: Doer, keeps: int) -> Batch:
-        progress = Progress(self.verb, keeps=keeps)
+        progress = Progress(self.verb, keeps=keeps, since=Beginning(aware(doer.since), ticks=None))
         progress.do(Keyset(of_keys(rows.order_by(), keys), BY_KEY))
         result = progress.result or Changed()
         counts = {name: getattr(result, name, 0) for name in COUNTS}
@@ -78,10 +80,10 @@ class ByRow:
         return self.verb.title
 
     def do(self, rows: QuerySet[Any], keys: Sequence[Any], doer: Doer, keeps: int) -> Batch:
-        whole = list(of_keys(rows.order_by(), keys).order_by("pk"))
-        done = self.verb.do(whole, doer)
+        found = list(of_keys(rows.order_by(), keys).order_by("pk").defer(*self.verb.defers))
+        done = self.verb.do(found, doer)
         counts = {"changed": done.changed, "skipped": done.skipped}
-        return Batch(counts, [row.pk for row in whole[:keeps]] if done.changed else [])
+        return Batch(counts, [row.pk for row in found[:keeps]] if done.changed else [])
 
 
 def verb_of(name: str, values: Mapping[str, Any]) -> ByVerb | ByRow:

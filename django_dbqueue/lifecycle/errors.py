@@ -65,6 +65,13 @@ def moment(value: Any) -> str | None:
         return None
 
 
+def claimed_at(errors: Any) -> datetime | None:
+    """When the attempt that failed last was claimed; None where nobody knows."""
+    newest = entries(errors)[-1:]
+    text = moment(newest[0].get("claimed")) if newest else None
+    return None if text is None else datetime.fromisoformat(text)
+
+
 def _path_of(kind: type) -> str:
     with capture():
         return f"{kind.__module__}.{kind.__qualname__}"

@@ -15,9 +15,12 @@ from .resending import resend_many
 
 
 def register() -> None:
-    ROW_VERBS["resend"] = RowVerb("Send again", gettext_lazy("Send again"), resend)
-    ROW_VERBS["settle"] = RowVerb("Mark as sent", gettext_lazy("Mark as sent"), settle)
-    ROW_VERBS["forget"] = RowVerb("Erase messages", gettext_lazy("Erase messages"), forget)
+    for name, title, label, do in (
+        ("resend", "Send again", gettext_lazy("Send again"), resend),
+        ("settle", "Mark as sent", gettext_lazy("Mark as sent"), settle),
+        ("forget", "Erase messages", gettext_lazy("Erase messages"), forget),
+    ):
+        ROW_VERBS[name] = RowVerb(title, label, do, defers=["message"])
 
 
 def resend(emails: Sequence[Any], doer: Doer) -> Changed:

@@ -15,10 +15,13 @@ from .models.queryset import resends_of
 from .models.words import not_there
 from .rows import inserts
 
+AT_ONCE = 20  # whose messages are in memory
+
 
 @dataclass
 class Resent:
-    """The ``old`` emails that are sent again by ``new`` ones, and why others are not."""
+    """The ``old`` emails that are sent again by ``new`` ones, whose messages are read from the
+    database when they are asked for; and why others are not."""
 
     old: list[Any] = field(default_factory=list)
     new: list[Email] = field(default_factory=list)
@@ -35,7 +38,14 @@ def resend_many(emails: Sequence[EmailFields]) -> Resent:
 
 
 def _resend(emails: Sequence[EmailFields], database: str) -> Resent:
-    keys, done = sorted(email.pk for email in emails), Resent()
+    by_key, done = sorted(emails, key=lambda email: email.pk), Resent()
+    for start in range(0, len(by_key), AT_ONCE):
+        _resend_some(by_key[start : start + AT_ONCE], database, done)
+    return done
+
+
+def _resend_some(emails: Sequence[EmailFields], database: str, done: Resent) -> None:
+    keys, new = [email.pk for email in emails], list[Email]()
     rows: Any = type(emails[0])._base_manager.using(database).select_for_update()
     # As they are now; nobody claims or resends any as well until the new ones are queued.
     held = {row.pk: row for row in rows.filter(pk__in=keys).order_by("pk")}
@@ -46,11 +56,13 @@ def _resend(emails: Sequence[EmailFields], database: str) -> Resent:
             done.refused.append(not_there(email))
             continue
         try:
-            done.new.append(again(old, resends))
+            new.append(again(old, resends))
         except ValueError as error:
             done.refused.append(str(error))
         else:
             done.old.append(email)
-    for some in inserts(done.new):
+    for some in inserts(new):
         Email.objects.using(database).bulk_create(some)
-    return done
+    for email in new:
+        del email.message
+    done.new += new

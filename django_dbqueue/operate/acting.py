@@ -185,7 +185,7 @@ class Progress:
             if self.is_late and self.taken and (page.rows or not page.is_last):
                 self.has_more = True
                 return
-            rows = [row for row in page.rows if self._is_meant(row)]
+            rows = self._untried(keyset, [row for row in page.rows if self._is_meant(row)])
             left = len(rows) if self.limit is None else self.limit - self.taken
             was_full = bool(rows[:left]) and self._take(keyset, rows[:left])
             if was_full or rows[left:]:
@@ -200,6 +200,19 @@ class Progress:
         if self.since is not None and self.since.is_before(row, self.verb.news):
             return False
         return self.matches is None or self.matches(row)
+
+    def _untried(self, keyset: Keyset, rows: list[Any]) -> list[Any]:
+        """Without those that were retried since and failed once more: they are delayed, and come
+        ahead of a walk by their times."""
+        delayed = [row.pk for row in rows if row.status == Status.DELAYED]
+        if self.since is None or self.verb.name != "kick" or not delayed:
+            return rows
+        jobs = of_keys(keyset.queryset.order_by(), delayed)
+        with dialect_of(connections[jobs.db]).decode_leniently():
+            errors = dict(jobs.values_list("pk", "errors"))
+        began = self.since
+        tried = {key for key, found in errors.items() if began.is_before_failure(found)}
+        return [row for row in rows if row.pk not in tried]
 
     def _walked(self, keyset: Keyset) -> Keyset:
         """What is not done yet, in parts where that is asked of each row."""

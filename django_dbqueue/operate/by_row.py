@@ -19,8 +19,9 @@ class Doer:
 
 @dataclass(frozen=True)
 class RowVerb:
-    """``do`` takes up to 500 rows of one table, whole ones, and says how many it changed. What it
-    has done to a row since ``Doer.since`` it does not do again: a batch may be repeated.
+    """``do`` takes up to 500 rows of one table, without the columns ``defers``, which it does not
+    need or reads itself, and says how many it changed. What it has done to a row since
+    ``Doer.since`` it does not do again: a batch may be repeated.
 
     ``title`` is for the log, ``label`` for people.
     """
@@ -28,6 +29,7 @@ class RowVerb:
     title: str
     label: Any
     do: Callable[[Sequence[Any], Doer], Changed]
+    defers: Sequence[str] = ()
 
 
 # By the name in code; an app adds its own in ``ready()``.

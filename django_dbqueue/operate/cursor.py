@@ -3,9 +3,12 @@ addresses and in SQL."""
 
 import json
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
+from django.conf import settings
 from django.core.exceptions import FieldDoesNotExist, ValidationError
 from django.db import connections
 from django.db.models import (
@@ -19,8 +22,10 @@ from django.db.models import (
     Q,
     QuerySet,
 )
+from django.utils import timezone
 
 from ..dialects import dialect_of
+from ..fields import aware
 
 Cursor = tuple[Any, ...]
 # The largest number in a column of numbers.
@@ -98,7 +103,15 @@ def order_of(model: type[Model], ordering: Sequence[Any]) -> Order | None:
 
 def encode(cursor: Cursor) -> str:
     """A cursor for an address."""
-    return json.dumps([v if v is None or isinstance(v, int) else str(v) for v in cursor])
+    return json.dumps([v if v is None or isinstance(v, int) else _text(v) for v in cursor])
+
+
+def _text(value: Any) -> str:
+    """A moment in UTC: without a zone, an hour that clocks show twice is the first one."""
+    if isinstance(value, datetime) and timezone.is_naive(value):
+        with suppress(OverflowError):  # at the ends of all years
+            value = aware(value).astimezone(UTC)
+    return str(value)
 
 
 def decode(model: type[Model], order: Order, text: str) -> Cursor | None:
@@ -128,7 +141,15 @@ def _value(field: Any, value: Any) -> Any:
         raise ValueError(value) from None
     if isinstance(found, int) and abs(found) > BIGINT_MAX:
         raise ValueError(value)
-    return found
+    is_of_zone = isinstance(found, datetime) and timezone.is_aware(found)
+    return _as_of_project(found) if is_of_zone and not settings.USE_TZ else found
+
+
+def _as_of_project(moment: datetime) -> datetime:
+    try:
+        return timezone.make_naive(moment, timezone.get_default_timezone())
+    except OverflowError:
+        raise ValueError(moment) from None
 
 
 class Condition(Lookup):

@@ -12,7 +12,10 @@ from django.db.models import Q, QuerySet
 
 from ..dialects import dialect_of
 from ..fields import aware
+from ..lifecycle.errors import claimed_at
 from ..lifecycle.execute import rows
+from ..models import Job
+from ..states import Status
 
 # Of what happened to a job after a moment: it was not as it is when it was shown then.
 HAPPENED = ("dequeued_time", "failed_at")
@@ -31,22 +34,42 @@ def as_of(rows: QuerySet[Any], until: datetime) -> QuerySet[Any]:
     the person who saw it."""
     for name in HAPPENED:
         rows = rows.filter(Q(**{f"{name}__isnull": True}) | Q(**{f"{name}__lte": until}))
-    return rows.filter(created_at__lte=until)
+    return _archived(rows, until).filter(created_at__lte=until)
+
+
+def _archived(rows: QuerySet[Any], until: datetime) -> QuerySet[Any]:
+    """Of an archive without what came into it later. What never finished has ended as it came, and
+    what is done has come when its time in the queue table was over."""
+    if issubclass(rows.model, Job):
+        return rows
+    in_time = Q(retry_at__isnull=True) | Q(retry_at__lte=until) | ~Q(status=Status.DONE)
+    return rows.filter(Q(finished_at__isnull=True) | Q(finished_at__lte=until)).filter(in_time)
 
 
 @dataclass(frozen=True)
 class Beginning:
-    """The moment at which something began, by a database's own clock."""
+    """The moment at which something began, by a database's own clock; ``ticks`` are this
+    process's then, None = nobody knows."""
 
     at: datetime
-    _ticks: float = field(default_factory=time.monotonic)
+    ticks: float | None = field(default_factory=time.monotonic)
 
     def is_before(self, job: Any, names: Iterable[str]) -> bool:
-        """Whether one of these columns of a job says that it happened since. What seems to be later
-        than now is from before a clock was set back."""
-        now = self.at + timedelta(seconds=time.monotonic() - self._ticks + 1)
-        times = (getattr(job, name) for name in names)
-        return any(isinstance(one, datetime) and self.at < aware(one) <= now for one in times)
+        """Whether one of these columns of a job says that it happened since."""
+        return any(self.precedes(getattr(job, name)) for name in names)
+
+    def is_before_failure(self, errors: Any) -> bool:
+        """Whether the attempt that failed last was claimed since: of a job that is tried again no
+        other column says so."""
+        return self.precedes(claimed_at(errors))
+
+    def precedes(self, moment: Any) -> bool:
+        """What seems to be later than now is from before a clock was set back."""
+        if not isinstance(moment, datetime) or not self.at < aware(moment):
+            return False
+        if self.ticks is None:
+            return True
+        return aware(moment) <= self.at + timedelta(seconds=time.monotonic() - self.ticks + 1)
 
 
 def beginning_of(alias: str) -> Beginning:

@@ -13,9 +13,10 @@ from .conditions import column_of, is_by_keys, is_list_of_keys, leaves_of
 from .cursor import BY_FAILURE, BY_KEY, Order
 
 TIMED = (Status.CLAIMED, Status.DELAYED)
-# As something is done to all of them: what has a key comes last, since what waits for that becomes
-# ready then.
-IN_TURN = (Status.READY, Status.DELAYED, Status.BURIED, Status.DONE, Status.CLAIMED)
+# As something is done to all of them: each state before those that its jobs move to by themselves,
+# so that none is passed over. What waits for its key comes with the delayed ones, and what is
+# claimed comes last, since what waits for its key becomes ready when that ends.
+IN_TURN = (Status.DELAYED, Status.READY, Status.BURIED, Status.DONE, Status.CLAIMED)
 BY_TIME = Order(("retry_at", "id"))
 BY_CLAIM = Order(("queue", "priority", "id"))
 BY_END = Order(("finished_at", "id"), is_descending=True)  # of an archive

@@ -11,7 +11,7 @@ from django.db import connections
 from ..dialects import dialect_of
 from . import keyset as pagination
 from .cursor import Cursor
-from .keyset import Keyset, Page
+from .keyset import Keyset, Page, WindowEnds
 
 WALK_SECONDS = 0.1  # after which no other window is begun
 WINDOW_ROWS_MAX = 50_000
@@ -68,11 +68,13 @@ def pages(keyset: Keyset, size: int, cursor: Cursor | None = None) -> Iterator[P
     none; those that come meanwhile may be among them. A row that a hand wrote is read in some way.
     """
     most = min(CHUNK_WINDOW_ROWS, keyset.window_rows_max or CHUNK_WINDOW_ROWS)
-    window = min(size, most)
+    window, ends = min(size, most), WindowEnds()
     while True:
         with dialect_of(connections[keyset.queryset.db]).decode_leniently():
-            page = replace(keyset, window_rows=window).page(size, cursor)
+            page = replace(keyset, window_rows=window, window_ends=ends).page(size, cursor)
         yield page
+        # Of a long walk there are many windows, and none of them is asked for again.
+        ends = {known: end for known, end in ends.items() if known[0] == "first"}
         cursor = after(keyset, page)
         if cursor is None:
             return

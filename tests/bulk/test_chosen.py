@@ -60,6 +60,7 @@ def test_the_filters_of_a_list_are_read_off_its_rows(state):
         lambda rows: rows.filter(created_at__gte=THEN).filter(created_at__gte=LATER),
         lambda rows: rows.filter(retry_at__isnull=True),
         lambda rows: rows.filter(status__in=[Status.READY]),
+        lambda rows: rows.filter(status=9),
         lambda rows: rows.none(),
         lambda rows: rows.distinct(),
         lambda rows: rows[:5],

@@ -1,5 +1,6 @@
 """What is done to more mail than one press may change: sent again, erased, marked as sent."""
 
+import tracemalloc
 from datetime import timedelta
 
 import pytest
@@ -9,7 +10,7 @@ from django_dbqueue.bulk import running
 from django_dbqueue.bulk.models import BulkAction
 from django_dbqueue.mail.bulk_verbs import resend
 from django_dbqueue.mail.deliveries import Outcome
-from django_dbqueue.mail.models import Email
+from django_dbqueue.mail.models import ArchivedEmail, Email
 from django_dbqueue.operate.by_row import Doer
 from django_dbqueue.operate.moments import now_of
 from django_dbqueue.states import Status
@@ -59,6 +60,29 @@ def test_a_batch_that_is_repeated_sends_nothing_twice():
     assert resend(old, doer).changed == 0
     assert Email.objects.count() == 6
     assert resend(old, Doer("anna", now_of("default"))).changed == 3
+
+
+def test_what_came_into_the_archive_after_the_question_is_not_sent_again():
+    shown = archived(finished(letter("anna")))
+    finished_before, finished_since = finished(letter("bert")), finished(letter("carl"))
+    row = asked("resend", model=ArchivedEmail)
+    archived(finished_since, finished_at=row.shown_at + timedelta(seconds=1))
+    archived(finished_before, retry_at=row.shown_at + timedelta(seconds=1))
+    assert worked_off(row).counts == {"changed": 1, "skipped": 0}
+    assert [one.resend_of for one in Email.objects.all()] == [shown.pk]
+
+
+def test_many_long_messages_are_sent_again_few_at_a_time():
+    old = [finished(letter("anna", body="x" * 100_000)) for _ in range(60)]
+    doer, emails = Doer("anna", now_of("default")), list(Email.objects.defer("message"))
+    tracemalloc.start()
+    try:
+        assert resend(emails, doer).changed == len(old)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 60 * 100_000 * 2
+    assert Email.objects.exclude(resend_of=None).count() == 60
 
 
 def test_messages_are_erased_and_what_is_in_doubt_is_settled_by_jobs():

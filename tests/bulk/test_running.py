@@ -1,19 +1,24 @@
 """A bulk action does its verb to all jobs that were chosen, in batches, each noted with what came
 of it."""
 
+import gc
+import tracemalloc
 from datetime import UTC, datetime
 
 import pytest
 from django.contrib.admin.models import DELETION, LogEntry
 from django.contrib.auth.models import User
+from django.db.models import QuerySet
 from django.db.utils import OperationalError
 
 from django_dbqueue.bulk import running
-from django_dbqueue.bulk.chosen import Chosen
+from django_dbqueue.bulk.chosen import Chosen, rows_of
 from django_dbqueue.bulk.models import Asker, BulkAction
 from django_dbqueue.bulk.verbs import UnknownVerb
 from django_dbqueue.bulk.words import progress
 from django_dbqueue.monitor.overview import overview
+from django_dbqueue.operate import walking
+from django_dbqueue.operate.moments import now_of
 from django_dbqueue.states import Status
 from django_dbqueue.testing import virtual_clock
 from tests.kit.bounds import limits
@@ -21,10 +26,11 @@ from tests.kit.bulk import TABLE, asked, entries, rows, worked_off
 from tests.kit.failures import failed, kind
 from tests.kit.inline_worker import drain, work_off
 from tests.kit.jobs import buried, claim_one, claimed, done, fresh, overwrite
-from tests.queueapp.models import Note, Shared
+from tests.queueapp.models import Note, Shared, Uuid
 
 pytestmark = pytest.mark.usefixtures("db_rows")
 FAILED = Chosen(state=Status.BURIED)
+FAR = datetime(2100, 1, 1, tzinfo=UTC)
 
 
 @pytest.fixture(autouse=True)
@@ -132,6 +138,50 @@ def test_a_queue_that_is_full_ends_it_and_says_so():
     assert row.counts["no_room"] == 6
 
 
+def test_what_is_buried_takes_no_room_in_a_queue_that_is_full():
+    rows(3, queue="from")
+    rows(8, Status.BURIED, queue="from")
+    with limits("queueapp.note:to", max_length=1):
+        Note.objects.create(queue="to")
+        row = worked_off(asked("move", Chosen(queue="from"), queue="to"))
+    assert numbers(row) == (11, 11, 8, 3)
+    assert Note.objects.filter(queue="to", status=Status.BURIED).count() == 8
+
+
+def test_what_becomes_ready_in_the_meantime_is_not_passed_over(before_each_batch):
+    rows(8, Status.DELAYED, retry_at=FAR)
+    rows(8)
+
+    def promote():
+        due = Note.objects.filter(status=Status.DELAYED)[:2].values_list("pk", flat=True)
+        QuerySet(Note).filter(pk__in=list(due)).update(status=Status.READY, retry_at=None)
+
+    before_each_batch.update(dict.fromkeys(range(1, 20), promote))
+    worked_off(asked("cancel"))
+    assert not Note.objects.exists()
+
+
+def test_what_waits_for_the_key_of_what_is_cancelled_is_cancelled_too():
+    for name in "abcdef":
+        rows(7, model=Shared, tenant=name, concurrency_key=name)
+    held = []
+    while some := Shared.objects.claim(limit=100):
+        held += some
+    Shared.objects.pause()
+    for job in held:
+        job.complete()
+    assert {Status.READY, Status.DELAYED} <= set(states(Shared))
+    worked_off(asked("cancel", model=Shared))
+    assert not Shared.objects.exclude(status=Status.DONE).exists()
+
+
+def test_keys_that_are_no_numbers_are_noted_as_well(chief):
+    rows(6, model=Uuid)
+    row = worked_off(asked("bury", model=Uuid, user=chief))
+    assert (row.state, row.counts["changed"]) == ("done", 6)
+    assert entries()[-1].startswith("Bury: 6 changed")
+
+
 # --- which are meant ----------------------------------------------------------------------------
 
 
@@ -158,6 +208,19 @@ def test_what_is_retried_fails_at_once_and_is_not_retried_for_ever(before_each_b
     assert numbers(worked_off(asked("kick", FAILED))) == (10, 10, 10, 0)
 
 
+def test_what_is_delayed_and_fails_once_more_is_not_retried_for_ever(before_each_batch):
+    rows(10, Status.DELAYED, retry_at=datetime(2020, 1, 1, tzinfo=UTC))
+    rows(1, Status.DELAYED, retry_at=FAR)
+
+    def fail_all():
+        for job in Note.objects.claim(100):
+            job.fail("again")
+
+    before_each_batch.update(dict.fromkeys(range(1, 20), fail_all))
+    assert worked_off(asked("kick", Chosen(Status.DELAYED))).counts["changed"] == 11
+    assert {len(job.errors) for job in Note.objects.all()} <= {0, 1}
+
+
 def test_jobs_are_chosen_by_times_and_by_what_failed():
     old, new = buried(), buried()
     overwrite(old, failed_at=datetime(2020, 1, 1, tzinfo=UTC))
@@ -176,13 +239,29 @@ def test_it_does_not_take_itself():
     assert not BulkAction.objects.filter(pk=waiting.pk).exists()
 
 
+def test_a_long_walk_keeps_nothing_of_what_it_has_left():
+    rows(2000)
+    [keyset] = Chosen().keysets(rows_of(Note, "default"), now_of("default"), [Status.READY])
+    keyset = keyset.of(keyset.queryset.only("pk", *keyset.order.names))
+    kept = []
+    tracemalloc.start()
+    try:
+        for _page in walking.pages(keyset, 10):
+            gc.collect()
+            kept.append(tracemalloc.get_traced_memory()[0])
+    finally:
+        tracemalloc.stop()
+    assert len(kept) >= 100
+    assert kept[-2] - kept[30] < 20_000
+
+
 # --- how it ends --------------------------------------------------------------------------------
 
 
 def test_it_stops_when_it_is_cancelled_and_the_log_tells_what_was_done(before_each_batch, chief):
     rows(20)
     row = asked("bury", user=chief)
-    before_each_batch[4] = lambda: BulkAction.objects.filter(pk=row.pk).cancel()
+    before_each_batch[5] = lambda: BulkAction.objects.filter(pk=row.pk).cancel()
     work_off(TABLE)
     assert not BulkAction.objects.exists()
     assert states() == [Status.READY] * 12 + [Status.BURIED] * 8
@@ -193,7 +272,7 @@ def test_it_stops_when_it_is_cancelled_and_the_log_tells_what_was_done(before_ea
 def test_it_goes_on_where_it_was_when_it_is_retried(before_each_batch, chief):
     rows(20)
     row = asked("bury", user=chief)
-    before_each_batch[4] = lambda: BulkAction.objects.filter(pk=row.pk).bury()
+    before_each_batch[5] = lambda: BulkAction.objects.filter(pk=row.pk).bury()
     assert worked_off(row).state == "buried"
     assert numbers(fresh(row)) == (20, 8, 8, 0)
     BulkAction.objects.filter(pk=row.pk).kick()
@@ -221,7 +300,7 @@ def test_an_error_of_the_database_is_no_end_of_it(before_each_batch, chief):
 def test_another_worker_that_has_it_goes_on_and_this_one_stops(before_each_batch, chief):
     rows(20)
     row = asked("bury", user=chief)
-    before_each_batch[4] = lambda: overwrite(row, owner="another.1")
+    before_each_batch[5] = lambda: overwrite(row, owner="another.1")
     work_off(TABLE)
     assert fresh(row).status == Status.CLAIMED
     assert numbers(fresh(row)) == (20, 8, 8, 0)
@@ -259,9 +338,10 @@ def test_states_that_are_done_are_not_gone_through_again(before_each_batch):
     assert numbers(fresh(row)) == (16, 16, 16, 0)
 
 
-def test_what_moves_ahead_of_it_and_is_met_again_is_no_more_than_all(before_each_batch):
-    rows(8)
-    row = worked_off(asked("reschedule", due=datetime(2100, 1, 1, tzinfo=UTC)))
+def test_what_moves_ahead_of_it_and_is_met_again_is_no_more_than_all():
+    rows(7, Status.DELAYED, retry_at=datetime(2090, 1, 1, tzinfo=UTC))
+    rows(1, Status.DELAYED, retry_at=FAR)
+    row = worked_off(asked("reschedule", due=datetime(2095, 1, 1, tzinfo=UTC)))
     assert row.counts["changed"] == 8
     assert row.seen > row.total
     assert "8 of 8 (100 %)" in progress(row)
@@ -338,7 +418,7 @@ def test_nothing_is_logged_where_nothing_was_changed(chief):
 def test_while_it_runs_the_overview_says_how_far_it_is(before_each_batch):
     rows(20)
     row, said = asked("bury"), []
-    before_each_batch[4] = lambda: said.extend(overview().all_under_way)
+    before_each_batch[5] = lambda: said.extend(overview().all_under_way)
     worked_off(row)
     assert said == [f"bulk action {row.pk}: 8 of 20 (40 %): 8 changed"]
 

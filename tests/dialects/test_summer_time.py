@@ -9,6 +9,8 @@ from django.test import override_settings
 from django.utils import timezone
 
 from django_dbqueue.lifecycle import promotion, reap
+from django_dbqueue.operate.cursor import decode, encode
+from django_dbqueue.operate.orders import BY_TIME
 from django_dbqueue.states import Status
 from tests.kit.clock import only_virtual_clock
 from tests.kit.jobs import claim_one, forget_tables, fresh, table
@@ -153,6 +155,17 @@ def test_without_use_tz_a_naive_local_time_is_the_projects(day):
             due[job.pk] = instant(wall, zone)
         assert play_night(clock, due) == due
     forget_tables()
+
+
+def test_without_use_tz_a_list_goes_on_at_the_same_instant(day):
+    """An hour that clocks show twice is not met twice, nor passed over."""
+    zone, change = day
+    with override_settings(USE_TZ=False):
+        for wall in locals_around(zone, change):
+            cursor = decode(Note, BY_TIME, encode((wall, 7)))
+            assert cursor is not None
+            assert timezone.is_naive(cursor[0])
+            assert (instant(cursor[0], zone), cursor[1]) == (instant(wall, zone), 7)
 
 
 def test_a_database_whose_clock_jumps_back_makes_nothing_early_or_twice():

@@ -151,12 +151,14 @@ def columns_of(email: Email) -> dict[str, Any]:
     return {field.attname: getattr(email, field.attname) for field in Email._meta.concrete_fields}
 
 
-def archived(email: Email) -> ArchivedEmail:
-    return archived_all([email])[0]
+def archived(email: Email, **columns: Any) -> ArchivedEmail:
+    return archived_all([email], **columns)[0]
 
 
-def archived_all(emails: Iterable[Email]) -> list[ArchivedEmail]:
-    rows = [ArchivedEmail(**columns_of(email)) for email in emails]
+def archived_all(emails: Iterable[Email], **columns: Any) -> list[ArchivedEmail]:
+    """At once, as where they stay no time in the queue table."""
+    columns = {"retry_at": None} | columns
+    rows = [ArchivedEmail(**columns_of(email) | columns) for email in emails]
     made: list[ArchivedEmail] = ArchivedEmail.objects.bulk_create(rows)
     Email.objects.filter(pk__in=[row.pk for row in rows]).delete()
     return made

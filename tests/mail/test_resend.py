@@ -45,6 +45,12 @@ def test_many_are_queued_by_inserts_that_a_server_takes(monkeypatch: pytest.Monk
     assert Email.objects.filter(resend_of__in=[one.pk for one in old]).count() == 5
 
 
+def test_messages_of_many_are_read_when_they_are_asked_for() -> None:
+    [new] = resend_many([finished(letter(body="the text"), failed=True)]).new
+    assert "message" in new.get_deferred_fields()
+    assert new.to_message().body == "the text"
+
+
 def test_a_failed_mail_is_sent_again_as_a_new_one_that_knows_it(mailoutbox: list[Any]) -> None:
     old = finished(letter(body="the text"), failed=True, anna=Outcome.REFUSED)
     new = old.resend()

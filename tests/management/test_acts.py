@@ -291,6 +291,25 @@ def test_jobs_that_are_claimed_again_meanwhile_are_not_released_again(monkeypatc
     assert len(claims) == 4
 
 
+def test_jobs_that_fail_once_more_meanwhile_are_not_retried_again(monkeypatch):
+    monkeypatch.setattr(acting, "CHUNK_ROWS", 2)
+    fill(6, [DELAYED])
+    QuerySet(Note).update(retry_at=DbNow(-60))
+    overwrite(one(DELAYED), retry_at=DbNow(3600))
+    run: list[Any] = []
+
+    def fail_all(number: int) -> None:
+        assert number < 20, "it goes on for ever"
+        for job in Note.objects.claim(10, queue=None):
+            run.append(job.pk)
+            job.fail("still down")
+
+    with before_each_write(fail_all):
+        report = as_json("kick", "queueapp.Note")
+    assert report["changed"] == 7
+    assert len(run) == len(set(run))
+
+
 def test_release_ends_no_claim_that_comes_into_the_middle_of_its_list(monkeypatch):
     monkeypatch.setattr(acting, "CHUNK_ROWS", 2)
     Note.objects.enqueue_many([{"time_to_run": n} for n in (3600, 60, 60, 60, 60, 60)])
