@@ -156,7 +156,9 @@ class ReadOnlyAdmin(JobPermissions, ViewOnly, Base):
         term = search_term.strip()
         if names is None or not term:
             return super().get_search_results(request, queryset, search_term)
-        keys = search.keys_found(queryset, names, term)
+        keys, common = search.keys_found(queryset, names, term)
+        if common:
+            return search.row_by_row(queryset, keys, common), False
         return self.found(request, queryset, term, keys), False
 
     def found(

@@ -81,7 +81,8 @@ def _sections(site: AdminSite, request: HttpRequest, term: str) -> Iterator[Sect
         if isinstance(one, ReadOnlyAdmin) and one.has_view_permission(request):
             for alias in aliases(model):
                 yield _guarded(_jobs, one, request, term, alias)
-    yield _guarded(_failures, site, request, term)
+    for alias in dict.fromkeys(served.using for served in all_served()):
+        yield _guarded(_failures, site, request, term, alias)
     for alias in aliases(Worker):
         yield _guarded(_workers, site, request, term, alias)
 
@@ -132,11 +133,11 @@ def _state(model_admin: Any, row: Any) -> str:
     return str(own or model_admin.state_words.get(row.status, state_word(row.state)))
 
 
-def _failures(site: AdminSite, request: HttpRequest, term: str) -> Section:
+def _failures(site: AdminSite, request: HttpRequest, term: str, alias: str) -> Section:
     """Kinds of failures in whose class, place or words it is; the words are for those who may
     inspect the jobs."""
     found = Section(_("Failures"), page_url(site, "dbqueue_queue_failures"))
-    for served in all_served():
+    for served in all_served(alias):
         url = list_url(site, request, served.model, **query_of(served.model, served.using))
         if not url:
             continue

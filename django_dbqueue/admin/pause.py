@@ -1,5 +1,6 @@
 """Pausing and resuming a queue by a person."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -16,6 +17,7 @@ from ..fields import aware, check_name
 from ..models import Queue
 from ..models.queue import FOR_GOOD
 from ..monitor.alerts import pause_end
+from ..operate import pausing
 from ..texts.wording import number_later
 from ..worker.served import Served, UnknownTable, parse_one
 from . import confirmation
@@ -97,8 +99,7 @@ def pause_view(model_admin: Any, request: HttpRequest) -> HttpResponse:
     form = PauseForm(request.POST if request.method == "POST" else None)
     if form.is_valid():
         reason, seconds = form.cleaned_data["reason"], form.seconds()
-        manager: Any = served.model.objects
-        manager.using(served.using).pause(queue, seconds, reason)
+        pausing.pause(replace(served, queue=queue), seconds, reason)
         end = FOR_GOOD if seconds is None else datetime.now(UTC) + timedelta(seconds=seconds)
         with override(None):  # for the log
             logged = f"Paused {served.title}, queue {queue}, {pause_end(end)}: {reason}"
@@ -117,8 +118,7 @@ def pause_view(model_admin: Any, request: HttpRequest) -> HttpResponse:
 
 def resume_view(model_admin: Any, request: HttpRequest) -> HttpResponse:
     served, queue = _chosen(model_admin, request)
-    manager: Any = served.model.objects
-    manager.using(served.using).resume(queue)
+    pausing.resume(replace(served, queue=queue))
     logged = f"Resumed {served.title}, queue {queue}"
     said = RESUMED % _names(served, queue)
     return _done(model_admin, request, served, queue, logged, said)

@@ -5,7 +5,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from django.core.exceptions import ValidationError
-from django.db.models import Model, QuerySet
+from django.db.models import Model, Q, QuerySet
+from django.db.models.functions import Coalesce
 from django.http import HttpRequest
 
 from ..models.index import DedupConstraint
@@ -59,14 +60,18 @@ def columns_searched(model: type[Model], fields: Sequence[str]) -> list[str] | N
     return names if indexed.issuperset(names) else None
 
 
-def keys_found(rows: QuerySet[Any], names: Sequence[str], term: str) -> set[Any]:
-    """The keys of rows that have this value in one of the columns; at most some thousand.
+def keys_found(
+    rows: QuerySet[Any], names: Sequence[str], term: str
+) -> tuple[set[Any], dict[str, Any]]:
+    """The keys of rows that have this value in one of the columns; and, by name, the value in
+    columns where very many have it: those are looked for row by row.
 
     In one question with an order, a database may prefer to walk along that.
     """
     whole = rows.model._base_manager.using(rows.db).order_by()
     key = rows.model._meta.pk
     keys: set[Any] = set()
+    common: dict[str, Any] = {}
     for name in names:
         if name in {"pk", key.name}:
             keys.update(as_key(key, term))
@@ -75,8 +80,22 @@ def keys_found(rows: QuerySet[Any], names: Sequence[str], term: str) -> set[Any]
         more = {"status__in": [*Status]} if name == "concurrency_key" else {}
         values = as_key(rows.model._meta.get_field(name), term)
         matching = whole.filter(**{f"{name}__in": values}, **more)
-        keys.update(matching.values_list("pk", flat=True)[:FOUND_ROWS_MAX])
-    return keys
+        found = matching.values_list("pk", flat=True)[:FOUND_ROWS_MAX]
+        if len(found) == FOUND_ROWS_MAX:
+            common[name] = values[0]
+        else:
+            keys.update(found)
+    return keys, common
+
+
+def row_by_row(rows: QuerySet[Any], keys: set[Any], common: dict[str, Any]) -> QuerySet[Any]:
+    """Those of the rows that have one of the keys, or one of the values in their columns."""
+    found = Q(pk__in=sorted(keys))
+    for number, (name, value) in enumerate(common.items()):
+        # Not by its index, which would be read as a whole for each part of the list.
+        rows = rows.alias(**{f"one_by_one_{number}": Coalesce(name, name)})
+        found |= Q(**{f"one_by_one_{number}": value})
+    return rows.filter(found)
 
 
 def as_key(key: Any, term: str) -> list[Any]:

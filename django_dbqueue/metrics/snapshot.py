@@ -3,6 +3,7 @@ table holds."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 
 from ..lifecycle.ready_queues import ready_queues
 from ..lifecycle.table import table_of
@@ -56,12 +57,20 @@ def look(served: Served, workers: Sequence[ListedWorker]) -> TableFigures:
     paused = Queue.objects.db_manager(served.using).paused(table.job_table)
     for name, figures in found.queues.items():
         figures.is_paused = is_among(paused, served.model, name)
-        figures.workers = sum(w.state == "alive" and w.takes(served.label, name) for w in workers)
-    for name in ready_queues(table, READY_QUEUES_MAX):
+        figures.workers = sum(_works_for(served.label, name, one) for one in workers)
+    ready = (name for name, one in found.queues.items() if one.counts[Status.READY].number)
+    asked = dict.fromkeys([*named.intersection(ready), *ready_queues(table, READY_QUEUES_MAX)])
+    for name in islice(asked, READY_QUEUES_MAX):
         figures = found.queues.setdefault(name if name in named else OTHERS, QueueFigures())
         oldest, _ = oldest_ready(table, name)
         figures.oldest_seconds = max(figures.oldest_seconds, oldest or 0.0)
     return found
+
+
+def _works_for(label: str, queue: str, worker: ListedWorker) -> bool:
+    """Of all that have no figures of their own, whether it works for any queue of the table."""
+    takes = worker.knows(label) if queue == OTHERS else worker.takes(label, queue)
+    return worker.state == "alive" and takes
 
 
 def _of_queues(numbers: Numbers, named: set[str]) -> dict[str, QueueFigures]:

@@ -1,6 +1,6 @@
 """Which queues are shown of a table that has very many, and what all the others come to."""
 
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Collection, Iterable, Mapping, Set
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice, zip_longest
@@ -15,11 +15,13 @@ from ..metrics.counting import OPEN, PARTS
 from ..metrics.counts import QUEUES_MAX
 from ..metrics.numbers import Count, Numbers
 from ..metrics.time_series import Hour
+from ..models.queue import is_among
 from ..models.total import OTHERS
 from ..states import Status
 
 STATES = PARTS[OPEN]
 AGES_MAX = 1_000  # queues of a table whose first ready job is looked at
+LATE_MAX = QUEUES_MAX // 2  # that are shown before those that are asked for
 
 
 @dataclass
@@ -78,23 +80,28 @@ class OtherQueues:
 @dataclass
 class ManyQueues:
     """The queues of a table that has more than are shown. ``due``: the delayed jobs whose time has
-    come, and ``hours``: what happened in the last one, by the names of queues."""
+    come, and ``hours``: what happened in the last one, by the names of queues. ``paused``: by
+    themselves, so that nobody waits for them."""
 
     table: Table
     numbers: Numbers
     names: Set[str]
     due: Mapping[str, int]
     hours: Mapping[str, Hour]
+    paused: Collection[str] = ()
 
     @cached_property
     def ages(self) -> dict[str, float]:
         """For how long the first ready jobs wait."""
-        return head_ages(self.table, sorted(self.names)[:AGES_MAX])
+        model = self.table.model
+        awaited = [one for one in sorted(self.names) if not is_among(self.paused, model, one)]
+        return head_ages(self.table, awaited[:AGES_MAX])
 
     def choose(self, asked_for: Iterable[str]) -> list[str]:
-        """100 of them, by name: those that are asked for; and in turn one whose first ready job
-        waits longest by the queue's own measure, one with most jobs that have not ended well, one
-        where most failed, and one where most was done."""
+        """100 of them, by name: up to 50 whose first ready job is late by the queue's own measure,
+        the latest first; those that are asked for; and in turn one whose first ready job waits
+        longest by that measure, one with most jobs that have not ended well, one where most failed,
+        and one where most was done."""
         names, model = sorted(self.names), self.table.model
         values: list[dict[str, float]] = [
             {name: age / (late_after(model, name) or 1) for name, age in self.ages.items()},
@@ -106,7 +113,8 @@ class ManyQueues:
             sorted(filter(one.get, one), key=one.__getitem__, reverse=True) for one in values
         ]
         in_turn = [name for turn in zip_longest(*rankings) for name in turn if name is not None]
-        chosen = dict.fromkeys([*asked_for, *in_turn, *names])
+        late = [name for name in rankings[0] if values[0][name] > 1][:LATE_MAX]
+        chosen = dict.fromkeys([*late, *sorted(asked_for), *in_turn, *names])
         return sorted(islice(chosen, QUEUES_MAX))
 
     def others(self, shown: Set[str]) -> OtherQueues:

@@ -1,7 +1,7 @@
 """Every queue of every queue table at a glance: what waits, how fast it goes, what is wrong."""
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from math import inf
 
@@ -193,7 +193,9 @@ def _add_table(served: Served, asked: _OfDatabase, found: Overview) -> None:
     named = _served_by_name(served, workers)
     try:
         table = table_of(served.model, served.using)
-        queues, others = _counted_queues(table, noted | named, {*served.exact} | named, hours)
+        queues, others = _counted_queues(
+            table, noted | named, {*served.exact} | named, hours, paused.keys() - {ALL}
+        )
         are_ended = any(one.reaps(served.label) for one in workers)
         are_claimed = not are_ended and any(one.count(Status.CLAIMED).number for one in queues)
         abandoned = abandoned_by_queue(table, DUE_MAX) if are_claimed else {}
@@ -227,14 +229,19 @@ def _served_by_name(served: Served, workers: Sequence[ListedWorker]) -> set[str]
 
 
 def _counted_queues(
-    table: Table, noted: set[str], asked_for: set[str], hours: Mapping[str, Hour]
+    table: Table,
+    noted: set[str],
+    asked_for: set[str],
+    hours: Mapping[str, Hour],
+    paused: Set[str],
 ) -> tuple[list[QueueOverview], OtherQueues | None]:
     """The 100 that are shown, and what the others come to, where there are more."""
     numbers, due = Numbers(table), due_by_queue(table, DUE_MAX)
     names = known_queues(table, numbers.names(), noted)
     others, shown = None, names
     if len(names) > QUEUES_MAX:
-        many = ManyQueues(table, numbers, {*names, *hours, *asked_for}, due, hours)
+        every = {*names, *hours, *asked_for}
+        many = ManyQueues(table, numbers, every, due, hours, paused)
         shown = many.choose(asked_for)
         others = many.others({*shown})
     queues = [QueueOverview(table.label, name, table.connection.alias) for name in shown]

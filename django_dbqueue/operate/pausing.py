@@ -58,4 +58,5 @@ def _names(queues: Any) -> list[str]:
 
 
 def _manager(served: Served) -> Any:
-    return served.model._default_manager.using(served.using)
+    # Not its queryset: a manager of the project's own may show some of the jobs alone.
+    return served.model._default_manager.db_manager(served.using)

@@ -15,6 +15,8 @@ from ..worker.served import Served
 from .acting import Progress
 from .choice import Choice
 
+FRUITLESS_MAX = 20  # looks in a row at rows that others have locked, or have just deleted
+
 
 def prune_ended(progress: Progress, served: Served, status: Status, seconds: float) -> None:
     """Delete the done, or the buried, jobs of a table that ended so many seconds ago, without a
@@ -29,11 +31,17 @@ def prune_its_archive(progress: Progress, served: Served, seconds: float) -> Non
     table = table_of(served.model, served.using)
     if table.policy.archive is None:
         return
+    archived: QuerySet[Any] = QuerySet(apps.get_model(table.policy.archive), using=served.using)
+    old = archived.filter(finished_at__lte=DbNow(plus=-seconds))
     if progress.is_dry:
-        archived: QuerySet[Any] = QuerySet(apps.get_model(table.policy.archive), using=served.using)
-        progress.taken += archived.filter(finished_at__lte=DbNow(plus=-seconds)).count()
+        progress.taken += old.count()
         return
-    low = LowInstant()
-    while deleted := prune_archived(table, seconds, low):
+    low, fruitless = LowInstant(), 0
+    while fruitless < FRUITLESS_MAX:
+        deleted = prune_archived(table, seconds, low)
         progress.taken += deleted
         progress.result = (progress.result or Changed()) + Changed(deleted)
+        # A worker deletes the oldest ones, too.
+        fruitless = 0 if deleted else fruitless + 1
+        if not deleted and not old.exists():
+            return

@@ -6,10 +6,12 @@ import re
 import pytest
 from django.db.models import QuerySet
 
+from django_dbqueue.admin import search
 from django_dbqueue.operate import keyset as pagination
 from django_dbqueue.operate import walking
 from django_dbqueue.states import Status
 from tests.kit.admin_lists import confirm_all, text_of
+from tests.kit.bulk import rows
 from tests.queueapp.models import Note, Shared
 
 pytestmark = pytest.mark.usefixtures("db_rows")
@@ -42,6 +44,35 @@ def test_without_the_permission_to_inspect_the_key_is_not_shown(people):
     page = text_of(people("view_shared").get(SHARED))
     assert "secret" not in page
     assert keys_in(page)
+
+
+def test_a_key_that_very_many_have_is_looked_for_row_by_row(browser, monkeypatch):
+    monkeypatch.setattr(search, "FOUND_ROWS_MAX", 5)
+    rows(9, Status.DONE, Shared, tenant="one", concurrency_key="one")
+    rows(2, Status.BURIED, Shared, tenant="one", concurrency_key="one")
+    rows(2, Status.BURIED, Shared, tenant="two", concurrency_key="two")
+    assert len(keys_in(text_of(browser.get(SHARED, {"q": "one"})))) == 11
+    assert len(keys_in(text_of(browser.get(SHARED, {"q": "one", "state": "4"})))) == 2
+    assert "Retry: 2 changed." in confirm_all(browser, "kick_selected", "?q=one", SHARED)
+    assert Shared.objects.filter(tenant="two", status=Status.BURIED).count() == 2
+
+
+def test_no_place_in_the_list_tells_a_key_to_those_who_may_not_see_it(people):
+    for number in range(60):
+        rows(1, Status.DELAYED, Shared, tenant="x", concurrency_key=f"secret{number:02}")
+    client, waits = people("view_shared"), f"{SHARED}?key=waits"
+    page = text_of(client.get(waits))
+    assert "secret" not in page
+    [following] = re.findall(r'<a href="([^"]*)" rel="next"', page)
+    more = text_of(client.get(SHARED + html.unescape(following)))
+    assert (len(keys_in(page)), len(keys_in(more))) == (50, 10)
+    assert not set(keys_in(page)) & set(keys_in(more))
+    [back] = re.findall(r'<a href="([^"]*)" rel="prev"', more)
+    assert keys_in(text_of(client.get(SHARED + html.unescape(back)))) == keys_in(page)
+    for guess in ('["secret30", 0, 0]', "[0]"):
+        guessed = text_of(client.get(SHARED, {"key": "waits", "after": guess}))
+        assert "names no place in this list" in guessed
+        assert keys_in(guessed) == keys_in(page)
 
 
 def test_other_tables_have_no_filter_of_keys(browser):

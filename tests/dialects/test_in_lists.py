@@ -109,9 +109,9 @@ def failed(keys: list[int]) -> Any:
 
 
 def search_for_an_id_that_many_have() -> int:
-    QuerySet(Email).filter(pk__in=buried(1500)).update(message_id="<one@x.example>")
+    QuerySet(Email).filter(pk__in=buried(900)).update(message_id="<one@x.example>")
     whole = Email.objects.order_by("-pk")
-    keys = search.keys_found(whole, ["message_id"], "<one@x.example>")
+    keys, _common = search.keys_found(whole, ["message_id"], "<one@x.example>")
     return len(list(whole.filter(pk__in=sorted(keys))[:100]))
 
 

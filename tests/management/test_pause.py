@@ -11,12 +11,13 @@ from django.db import OperationalError, connections
 from django_dbqueue.fields import DbNow
 from django_dbqueue.management import advice, pause
 from django_dbqueue.models import Minute, Queue
+from django_dbqueue.models.queryset import JobManager
 from django_dbqueue.models.queue import is_for_good
 from django_dbqueue.operate import pausing
 from tests.kit.bounds import limits
 from tests.kit.command_line import as_json, dbqueue, fails, refused
 from tests.kit.jobs import buried
-from tests.kit.overview import Away, a_worker
+from tests.kit.overview import OVERVIEW, Away, a_worker
 from tests.queueapp.models import Kept, Note
 
 pytestmark = pytest.mark.usefixtures("db_rows")
@@ -41,6 +42,22 @@ def test_a_queue_is_paused_until_it_is_resumed_and_its_jobs_wait():
     assert (claims_of("slow"), claims_of("default")) == (0, 1)
     assert dbqueue("resume", "queueapp.Note:slow") == "queueapp.note:slow resumed\n"
     assert claims_of("slow") == 1
+
+
+def test_a_table_whose_manager_hides_some_jobs_is_paused_as_well(browser, monkeypatch):
+    def without_hidden(jobs):
+        return jobs._queryset_class(jobs.model, using=jobs._db).exclude(queue="hidden")
+
+    monkeypatch.setattr(JobManager, "get_queryset", without_hidden)
+    dbqueue("pause", "queueapp.Note:slow")
+    assert Note.objects.paused_queues() == {"slow"}
+    dbqueue("resume", "queueapp.Note:slow")
+    place = {"table": "queueapp.note", "queue": "fast"}
+    more = {"how": "minutes", "minutes": "5", "reason": "tea"}
+    assert browser.post(f"{OVERVIEW}pause/", place | more).status_code == 302
+    assert Note.objects.paused_queues() == {"fast"}
+    assert browser.post(f"{OVERVIEW}resume/", place).status_code == 302
+    assert Note.objects.paused_queues() == set()
 
 
 @pytest.fixture

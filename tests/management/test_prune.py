@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from django.db import connection
 from django.db.models import QuerySet
 
 from django_dbqueue.fields import DbNow
@@ -65,6 +66,25 @@ def test_an_archive_is_pruned_with_what_is_done():
     assert dry == "queueapp.kept, archived: 1 would be changed\n"
     assert dbqueue("prune", "--done=24h", "--yes") == "queueapp.kept, archived: 1 changed\n"
     assert [one.text for one in ArchivedKept.objects.all()] == ["new"]
+
+
+def test_what_a_worker_deletes_in_the_meantime_is_no_end_of_it():
+    QuerySet(ArchivedKept).bulk_create(
+        ArchivedKept(pk=number, status=Status.DONE) for number in range(1, 1201)
+    )
+    QuerySet(ArchivedKept).update(finished_at=DbNow(-30 * HOUR))
+    raced = []
+
+    def race(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+        if not raced and sql.startswith("DELETE"):
+            raced.append(sql)
+            execute(sql, params, many, context)  # the worker's own
+        return execute(sql, params, many, context)
+
+    with connection.execute_wrapper(race):
+        assert as_json("prune", "queueapp.Kept", "--done=24h", "--yes")["changed"] == 700
+    assert raced
+    assert not ArchivedKept.objects.exists()
 
 
 def test_a_dry_run_counts_and_deletes_nothing(rows):

@@ -29,6 +29,7 @@ from django_dbqueue.worker.served import Served
 from tests.kit.bounds import limits
 from tests.kit.counting import count_all
 from tests.kit.inline_worker import drain, work_off
+from tests.kit.jobs import overwrite
 from tests.kit.overview import Away, a_worker
 from tests.queueapp.models import Note
 
@@ -237,6 +238,21 @@ def test_a_scrape_counts_a_hundred_queues_and_no_queue_twice(monkeypatch, told_a
     more, ready = look()
     assert sum(ready) == 300
     assert more == statements
+
+
+def test_the_oldest_job_of_a_queue_with_a_label_is_told_however_many_others_have_jobs(monkeypatch):
+    monkeypatch.setattr(snapshot, "READY_QUEUES_MAX", 120)
+    add(("default", Note._meta.db_table, "z-named"), {"completed": 1})
+    Note.objects.bulk_create([Note(queue=f"a{n:03}") for n in range(120)])
+    overwrite(Note.objects.create(queue="z-named"), created_at=DbNow(-3600))
+    assert of(scrape(), "dbqueue_oldest_ready_job_age_seconds", queue="z-named") >= 3600
+
+
+def test_who_works_for_any_queue_works_for_those_without_labels_of_their_own():
+    Note.objects.bulk_create([Note(queue=f"a{n:03}") for n in range(120)])
+    a_worker(serves=["queueapp.note:a*"])
+    a_worker(serves=["queueapp.kept"])
+    assert of(scrape(), "dbqueue_queue_workers", queue="(other)") == 1
 
 
 def is_ready(name, labels):

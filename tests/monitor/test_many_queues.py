@@ -71,6 +71,26 @@ def test_what_is_late_by_its_own_measure_is_shown_however_long_others_wait(late)
         assert any("queue urgent: the oldest" in one.text for one in alerts(look()))
 
 
+def test_what_waits_on_purpose_pushes_nothing_late_out_of_sight(late):
+    a_worker()
+    old = late.created_at.replace(year=late.created_at.year - 3)
+    Queue.objects.all().delete()
+    for number in range(120):
+        Note.objects.pause(f"q{number:03}", 3600)
+        minute(1, f"q{number:03}", completed=9, failed=9)
+    QuerySet(Note).filter(queue__lt="q120").update(created_at=old)
+    assert "q149" in shown()
+    assert "queue q149: the oldest ready job waits" in seen().verdict.sentence
+
+
+def test_what_is_late_is_shown_before_those_that_are_asked_for(late):
+    a_worker(serves=[f"{NOTE}:named{n:03}" for n in range(120)])
+    a_worker()
+    assert "q149" in shown()
+    assert "named000" in shown()
+    assert seen().verdict.level is Level.ACT
+
+
 def test_where_most_failed_where_most_was_done_and_where_most_waits_is_shown(late):
     minute(3, "q140", failed=900)
     minute(3, "q141", completed=900)
