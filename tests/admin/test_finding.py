@@ -13,7 +13,8 @@ from django_dbqueue.models import FailureKind, Worker
 from django_dbqueue.operate import walking
 from tests.kit.admin_lists import NOTES, text_of
 from tests.kit.failures import count
-from tests.queueapp.models import ArchivedKept, Kept, Note
+from tests.kit.overview import Away
+from tests.queueapp.models import ArchivedKept, Kept, Note, Shared
 
 pytestmark = [pytest.mark.usefixtures("db_rows"), pytest.mark.each_database]
 
@@ -83,6 +84,20 @@ def test_a_failure_is_found_by_a_part_of_it(browser, term):
     [(url, text)] = hits(browser, term).items()
     assert url == f"{NOTES}?failure={'f' * 16}"
     assert text == "shop.errors.OutOfStock: no mugs are left of colour (value)"
+
+
+def test_failures_are_found_where_the_database_of_another_table_is_away(browser, settings):
+    kind_of_failure()
+    away = Away(Shared)
+    settings.DATABASE_ROUTERS = [away]
+    try:
+        found = hits(browser, "outofstock")
+        page = text_of(browser.get(SEARCH, {"q": "outofstock"}))
+    finally:
+        settings.DATABASE_ROUTERS = []
+        away.end()
+    assert list(found.values()) == ["shop.errors.OutOfStock: no mugs are left of colour (value)"]
+    assert "unable to open database file" in page
 
 
 ORDER = OSError("order 4711 of 'anna' (anna@x.example) was not found")

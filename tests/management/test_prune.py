@@ -69,7 +69,7 @@ def test_an_archive_is_pruned_with_what_is_done():
 
 
 def test_what_a_worker_deletes_in_the_meantime_is_no_end_of_it():
-    QuerySet(ArchivedKept).bulk_create(
+    QuerySet[ArchivedKept](ArchivedKept).bulk_create(
         ArchivedKept(pk=number, status=Status.DONE) for number in range(1, 1201)
     )
     QuerySet(ArchivedKept).update(finished_at=DbNow(-30 * HOUR))
