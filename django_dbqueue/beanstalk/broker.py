@@ -8,8 +8,7 @@ import logging
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence, Set
-from functools import partial
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from django.db.utils import Error
@@ -23,13 +22,14 @@ from ..worker.wakeup import Wakeup
 from . import commands, replies
 from .answers import pauses_of
 from .apart import write_apart
+from .ending import Ending
 from .faults import FAULTS, is_locked, is_to_be_repeated, kind_of
-from .inbox import CHANGES_ONE, Inbox, News, Wanted
+from .inbox import Inbox, News, Wanted
 from .joint import Turn
 from .one_by_one import OneByOne
 from .protocol import JOB_SIZE, JOB_TOO_BIG, Refused
-from .reserving import give_back, reserve
-from .state import Client, Hold, State
+from .reserving import reserve
+from .state import Client, State
 from .transactions import Answer, Transactions
 from .verbs import VERBS
 
@@ -44,7 +44,6 @@ RESERVES = {commands.Reserve, commands.ReserveWithTimeout}
 # What is done for a client that is gone, too.
 CHANGES = VERBS.keys() - {commands.ReserveJob}
 CLAIMS_OR_CHANGES = VERBS.keys() | RESERVES
-Named = Set[tuple[Client, int]]  # clients, and jobs by their keys
 
 
 class Broker:
@@ -60,6 +59,7 @@ class Broker:
         self._backoff = ReconnectBackoff("serving tubes")
         self._inbox = Inbox(self.state.commands, self.wakeup.notify)
         self._transactions = Transactions(using, self.state, self._inbox, answer)
+        self._ending = Ending(self.state, self._inbox, self._transactions)
         self._others = OneByOne()
         self._pause = LOOK_SECONDS
         self._look_at = self._refresh_at = 0.0
@@ -94,10 +94,11 @@ class Broker:
                     self._look_at = 0.0
             self._attempt(self._last_turns)
         finally:
-            for client in self.state.clients:
-                client.is_gone = True
-            self._transactions.unsure_at = 0.0
-            self._attempt(partial(self._give_back, is_last=True))
+            self._attempt(self._give_back_all)
+
+    def _give_back_all(self) -> float:
+        self._ending.give_back_all()
+        return 0.0
 
     def _last_turns(self) -> float:
         """Do and answer what clients have said already, but for what would give them jobs."""
@@ -234,46 +235,9 @@ class Broker:
         self._look_at = 0.0
         return now
 
-    def _give_back(self, wanted: Sequence[Wanted] = (), *, is_last: bool = False) -> float:
-        """What clients hold that are gone, or whose time is over; what a claim may have taken whose
-        commit got no answer. What they have said before is done first, unless this is the last."""
-        self._transactions.give_back_unsure()
-        gone = [client for client in self.state.clients if client.is_gone]
-        is_due = bool(gone) or self.state.next_end() <= time.monotonic()
-        kept = self._named(wanted) if is_due and not is_last else set()
-        held = {key: hold for client in gone for key, hold in client.holds.items()}
-        if ended := {key: one for key, one in held.items() if (one.client, key) not in kept}:
-            self._end(ended, is_over=False)
-        for client in gone:
-            if not any((client, key) in kept for key in client.holds):
-                self.state.forget(client)
-        self._end_overdue(kept)
-        return 0.0
-
-    def _named(self, wanted: Sequence[Wanted]) -> Named:
-        """Clients that are gone, and jobs that are named by what they have said."""
-        said = [*wanted, *self._inbox.all()]
-        return {(one, what.id) for one, what in said if one.is_gone and type(what) in CHANGES_ONE}
-
-    def _end_overdue(self, kept: Named) -> None:
-        ended = self.state.ended()
-        # Clients' that were gone already, and whose rows were locked.
-        late = {key: hold for key, hold in ended.items() if hold.client.is_gone}
-        named = {key: hold for key, hold in late.items() if (hold.client, key) in kept}
-        self.state.end_soon(named)
-        over = {key: hold for key, hold in ended.items() if key not in late}
-        late = {key: hold for key, hold in late.items() if key not in named}
-        try:
-            for holds, is_over in ((late, False), (over, True)):
-                if holds:
-                    self._end(holds, is_over)
-        except Error:
-            self.state.end_later(late | over)
-            raise
-
-    def _end(self, holds: Mapping[int, Hold], is_over: bool) -> None:
-        self._transactions.run(lambda turn: give_back(turn, holds, is_over))
-        self._look_at = 0.0
+    def _give_back(self, wanted: Sequence[Wanted] = ()) -> None:
+        if self._ending.give_back(wanted):
+            self._look_at = 0.0
 
     def _end_waits(self) -> None:
         """Answer those who are to wait no longer."""

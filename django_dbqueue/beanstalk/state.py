@@ -151,8 +151,11 @@ class State:
                 found.append((client, is_warned))
         return found
 
-    def forget(self, client: Client) -> None:
-        self.clients.discard(client)
+    def end_gone(self) -> None:
+        """Forget clients that are gone; what they hold has ended."""
+        for client in [one for one in self.clients if one.is_gone]:
+            self.clients.discard(client)
+            self._end_in(0.0, client.holds)
 
     def hold(self, key: int, hold: Hold) -> None:
         # Somebody may have taken the job from one who does not know it yet.
@@ -173,20 +176,19 @@ class State:
         self.let_go(key for key, hold in holds.items() if self.holds.get(key) is hold)
 
     def begin_again(self, holds: Mapping[int, Hold]) -> None:
-        """Their time."""
+        """Their time, but of a client that is gone meanwhile."""
         for key, hold in holds.items():
-            hold.ends_at = time.monotonic() + hold.ttr
-            heappush(self._ends, (hold.ends_at, key))
+            self._end_in(0.0 if hold.client.is_gone else hold.ttr, {key: hold})
 
     def next_end(self) -> float:
         """When the first hold ends, as far as it is known."""
         return self._ends[0][0] if self._ends else float("inf")
 
-    def ended(self) -> dict[int, Hold]:
-        """The holds whose time is over."""
+    def ended(self, limit: int) -> dict[int, Hold]:
+        """So many of the holds whose time is over."""
         found: dict[int, Hold] = {}
         now = time.monotonic()
-        while self._ends and self._ends[0][0] <= now:
+        while len(found) < limit and self._ends and self._ends[0][0] <= now:
             ends_at, key = heappop(self._ends)
             hold = self.holds.get(key)
             if hold is not None and hold.ends_at == ends_at:
@@ -199,10 +201,14 @@ class State:
             heappush(self._ends, (hold.ends_at, key))
 
     def end_soon(self, holds: Mapping[int, Hold]) -> None:
-        """They have ended, and their rows are locked."""
+        """They have ended, and their rows are locked, or clients have something to say of them."""
+        self._end_in(LOCKED_SECONDS, holds)
+
+    def _end_in(self, seconds: float, holds: Mapping[int, Hold]) -> None:
+        ends_at = time.monotonic() + seconds
         for key, hold in holds.items():
-            hold.ends_at = time.monotonic() + LOCKED_SECONDS
-            heappush(self._ends, (hold.ends_at, key))
+            hold.ends_at = ends_at
+            heappush(self._ends, (ends_at, key))
 
     def note_put(self, clients: Sequence[Client]) -> None:
         self.total_jobs += len(clients)

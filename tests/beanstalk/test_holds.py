@@ -1,12 +1,16 @@
 """Who holds a job, where others take it and give it."""
 
 import pytest
+from django.db.utils import OperationalError
 
 from django_dbqueue.beanstalk import commands, replies
 from django_dbqueue.beanstalk.inbox import News
 from django_dbqueue.beanstalk.models import TubeJob
+from django_dbqueue.lifecycle import by_key
 from django_dbqueue.states import Status
 from tests.kit.beanstalk_desk import Desk
+from tests.kit.jobs import start
+from tests.kit.waiting import wait_until
 
 pytestmark = pytest.mark.usefixtures("db_rows")
 
@@ -77,3 +81,81 @@ def test_what_a_client_says_right_before_it_goes_is_done(desk, command, status, 
     assert (row.status, row.priority) == (status, priority)
     assert desk.answers[client][-1] != replies.NOT_FOUND
     assert client not in desk.broker.state.clients
+
+
+def holds_all_of(desk, count):
+    """A client that has reserved so many jobs."""
+    TubeJob.objects.enqueue_many([{"body": b"x"}] * count)
+    client = desk.client()
+    keys = TubeJob.objects.values_list("pk", flat=True)
+    desk.broker.submit(client, *map(commands.ReserveJob, keys))
+    desk.turn()
+    assert len(client.holds) == count
+    return client
+
+
+def count_ready():
+    return TubeJob.objects.filter(status=Status.READY).count()
+
+
+@pytest.fixture
+def ended(monkeypatch):
+    """How many claims were ended in each statement."""
+    really_end, counts = by_key.end_claims, []
+
+    def end_claims(table, claims, *rest):
+        counts.append(len(claims))
+        return really_end(table, claims, *rest)
+
+    monkeypatch.setattr(by_key, "end_claims", end_claims)
+    return counts
+
+
+def test_very_many_jobs_of_one_client_come_back_in_parts_between_which_others_are_answered(
+    desk, ended
+):
+    client, other = holds_all_of(desk, 1800), desk.client("a")
+    desk.broker.submit(client, News.GONE)
+    assert desk.broker.turn() == 0.0
+    assert 0 < count_ready() < 1800
+    assert desk.put(other)
+    wait_until(lambda: desk.turn() or count_ready() == 1801)
+    assert (sum(ended), max(ended) < 500) == (1800, True)
+    assert not desk.broker.state.holds
+
+
+def test_very_many_jobs_whose_ttr_is_over_come_back_in_parts(desk, ended):
+    client = holds_all_of(desk, 900)
+    for key, hold in client.holds.items():
+        hold.ttr = 0
+        desk.broker.state.begin_again({key: hold})
+    wait_until(lambda: desk.turn() or count_ready() == 900)
+    assert max(ended) < 500
+    assert TubeJob.objects.filter(timeouts=1).count() == desk.broker.state.timeouts == 900
+
+
+def test_an_error_in_a_part_of_what_comes_back_leaves_the_rest_for_later(desk, monkeypatch):
+    client, calls = holds_all_of(desk, 900), []
+    really_end = by_key.end_claims
+
+    def end_claims(*given):
+        calls.append(given)
+        if len(calls) == 2:
+            raise OperationalError("the database is away")
+        return really_end(*given)
+
+    monkeypatch.setattr(by_key, "end_claims", end_claims)
+    desk.broker.submit(client, News.GONE)
+    with pytest.raises(OperationalError):
+        desk.broker.turn()
+    assert 0 < count_ready() < 900
+    wait_until(lambda: desk.turn() or count_ready() == 900)
+    assert not desk.broker.state.holds
+
+
+def test_a_server_that_ends_gives_back_very_many_jobs_in_parts(desk, ended):
+    holds_all_of(desk, 900)
+    desk.broker.stop()
+    start(desk.broker.run).result()
+    assert count_ready() == 900
+    assert max(ended) < 500
