@@ -84,7 +84,8 @@ class Turn:
 
     def end(self, held: Mapping[int, Hold], kept: Iterable[int]) -> None:
         """Holds, but for those of some keys."""
-        ended = {key: hold for key, hold in held.items() if key not in set(kept)}
+        among = set(kept)
+        ended = {key: hold for key, hold in held.items() if key not in among}
         self.after.append(lambda: self.state.end(ended))
 
 

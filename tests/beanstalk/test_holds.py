@@ -5,6 +5,7 @@ from django.db.utils import OperationalError
 
 from django_dbqueue.beanstalk import commands, replies
 from django_dbqueue.beanstalk.inbox import News
+from django_dbqueue.beanstalk.joint import Turn
 from django_dbqueue.beanstalk.models import TubeJob
 from django_dbqueue.lifecycle import by_key
 from django_dbqueue.states import Status
@@ -159,3 +160,13 @@ def test_a_server_that_ends_gives_back_very_many_jobs_in_parts(desk, ended):
     start(desk.broker.run).result()
     assert count_ready() == 900
     assert max(ended) < 500
+
+
+def test_a_turn_ends_none_of_the_holds_that_are_to_be_kept(desk):
+    client = holds_all_of(desk, 3)
+    one, two, three = client.holds
+    turn = Turn(desk.broker.table, desk.broker.state, lambda: "nobody")
+    turn.end(dict(client.holds), kept=iter([one, two]))
+    turn.committed()
+    assert [*desk.broker.state.holds] == [one, two]
+    assert three not in client.holds
