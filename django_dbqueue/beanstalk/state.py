@@ -4,7 +4,7 @@ import time
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from typing import Any
 
 from ..models.queue import ALL, AnyQueue
@@ -16,6 +16,7 @@ MISSED_SECONDS = 1.0  # for which a reserve looks on that has missed a job
 TUBES_MAX = 500  # that are watched, at which a turn looks
 PASSED_SECONDS = 0.5  # for which nobody looks at a job that is locked
 LOCKED_SECONDS = 0.2  # until what is locked for long is tried again
+ENDS_MORE = 1000  # than twice as many as there are holds: then they are noted once more
 MARGIN_SECONDS = 1.0  # before the end of a job's ttr, in which a reserve is warned
 
 
@@ -198,7 +199,7 @@ class State:
     def end_later(self, holds: Mapping[int, Hold]) -> None:
         """Those of which ``ended`` told are to be told of again."""
         for key, hold in holds.items():
-            heappush(self._ends, (hold.ends_at, key))
+            self._note_end(key, hold)
 
     def end_soon(self, holds: Mapping[int, Hold]) -> None:
         """They have ended, and their rows are locked, or clients have something to say of them."""
@@ -208,7 +209,14 @@ class State:
         ends_at = time.monotonic() + seconds
         for key, hold in holds.items():
             hold.ends_at = ends_at
-            heappush(self._ends, (ends_at, key))
+            self._note_end(key, hold)
+
+    def _note_end(self, key: int, hold: Hold) -> None:
+        heappush(self._ends, (hold.ends_at, key))
+        # Those of jobs that are deleted or touched long before would pile up.
+        if len(self._ends) > 2 * len(self.holds) + ENDS_MORE:
+            self._ends = [(hold.ends_at, key) for key, hold in self.holds.items()]
+            heapify(self._ends)
 
     def note_put(self, clients: Sequence[Client]) -> None:
         self.total_jobs += len(clients)

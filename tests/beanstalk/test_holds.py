@@ -7,6 +7,7 @@ from django_dbqueue.beanstalk import commands, replies
 from django_dbqueue.beanstalk.inbox import News
 from django_dbqueue.beanstalk.joint import Turn
 from django_dbqueue.beanstalk.models import TubeJob
+from django_dbqueue.beanstalk.state import Client, Hold, State
 from django_dbqueue.lifecycle import by_key
 from django_dbqueue.states import Status
 from tests.kit.beanstalk_desk import Desk
@@ -170,3 +171,32 @@ def test_a_turn_ends_none_of_the_holds_that_are_to_be_kept(desk):
     turn.committed()
     assert [*desk.broker.state.holds] == [one, two]
     assert three not in client.holds
+
+
+def deleted(state, client):
+    for key in range(1, 6000):
+        state.hold(key, Hold("owner", client, "a", 86400))
+        state.let_go([key])
+
+
+def touched(state, client):
+    state.hold(1, Hold("owner", client, "a", 86400))
+    for _ in range(6000):
+        state.begin_again({1: client.holds[1]})
+
+
+@pytest.mark.parametrize("way", [deleted, touched])
+def test_of_long_times_to_run_no_more_is_remembered_than_is_held(way):
+    state, client = State(), Client()
+    short = Hold("owner", client, "a", 0)
+    state.hold(0, short)
+    way(state, client)
+    assert len(state._ends) < 2000
+    assert state.next_end() == short.ends_at
+    assert state.ended(10) == {0: short}
+    state.let_go([0])
+    assert len(state.ended(10)) == 0
+    for hold in client.holds.values():
+        hold.ttr = 0
+    state.begin_again(client.holds)
+    assert state.ended(10) == client.holds
