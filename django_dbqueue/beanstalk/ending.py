@@ -13,8 +13,8 @@ from .reserving import give_back
 from .state import Client, Hold, State
 from .transactions import Transactions
 
-# In a transaction: a statement names each with its owner, and an old SQLite takes 999 parameters.
-ENDED_AT_ONCE = 400
+# In a transaction: each row is compared with all that a statement names.
+ENDED_AT_ONCE = 500
 Named = Set[tuple[Client, int]]  # clients, and jobs by their keys
 
 

@@ -122,7 +122,7 @@ def test_very_many_jobs_of_one_client_come_back_in_parts_between_which_others_ar
     assert 0 < count_ready() < 1800
     assert desk.put(other)
     wait_until(lambda: desk.turn() or count_ready() == 1801)
-    assert (sum(ended), max(ended) < 500) == (1800, True)
+    assert (sum(ended), max(ended) <= 500) == (1800, True)
     assert not desk.broker.state.holds
 
 
@@ -132,7 +132,7 @@ def test_very_many_jobs_whose_ttr_is_over_come_back_in_parts(desk, ended):
         hold.ttr = 0
         desk.broker.state.begin_again({key: hold})
     wait_until(lambda: desk.turn() or count_ready() == 900)
-    assert max(ended) < 500
+    assert max(ended) <= 500
     assert TubeJob.objects.filter(timeouts=1).count() == desk.broker.state.timeouts == 900
 
 
@@ -160,7 +160,7 @@ def test_a_server_that_ends_gives_back_very_many_jobs_in_parts(desk, ended):
     desk.broker.stop()
     start(desk.broker.run).result()
     assert count_ready() == 900
-    assert max(ended) < 500
+    assert max(ended) <= 500
 
 
 def test_a_turn_ends_none_of_the_holds_that_are_to_be_kept(desk):
