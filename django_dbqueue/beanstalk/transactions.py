@@ -4,15 +4,14 @@ import itertools
 import time
 import uuid
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Sequence
 
 from django.db.utils import Error
 
 from ..dialects import ErrorKind
 from ..lifecycle import by_key
 from ..lifecycle.claim_end import UNHARMED
-from ..lifecycle.execute import in_transaction
+from ..lifecycle.execute import in_transaction, placeholders
 from ..lifecycle.held import find_held
 from ..lifecycle.table import Table, table_of
 from .faults import kind_of
@@ -25,6 +24,8 @@ from .state import LOCKED_SECONDS, Client, State
 Answer = Callable[[Client, bytes | None], None]
 AGAIN_SECONDS = 0.01  # until what is locked is tried again for the first time
 LATER_SECONDS = 1.0  # until that is tried again for whose locks the database waits
+UNSURE_SECONDS = 60.0  # in which a commit that got no answer may come about, as behind a slow disk
+UNSURE_LOOK_SECONDS = 2.0  # between looks for what it has claimed
 
 
 class Transactions:
@@ -33,7 +34,8 @@ class Transactions:
     def __init__(self, using: str, state: State, inbox: Inbox, answer: Answer) -> None:
         self.using = using
         self.uuid = uuid.uuid4().hex
-        self._unsure: list[str] = []  # owners of claims that may have been committed
+        # Owners of claims that may have been committed, or may be yet, and until when.
+        self._unsure: dict[str, float] = {}
         self.unsure_at = float("inf")  # when they are looked for
         self._state = state
         self._inbox = inbox
@@ -48,7 +50,7 @@ class Transactions:
     def begin_turn(self) -> None:
         self._answered.clear()
 
-    def run(self, work: Callable[[Turn], None]) -> Turn:
+    def run(self, work: Callable[[Turn], object]) -> Turn:
         """One transaction, and what was committed; where its commit gets no answer, its clients are
         left without one, too: what became of their commands is unknown."""
         turns: list[Turn] = []
@@ -67,7 +69,8 @@ class Transactions:
             # Any other error says that nothing was committed.
             is_lost = kind_of(self.table, error) is ErrorKind.LOST
             if last is not None and last.is_complete and is_lost:
-                self._unsure += [owner for one in turns for owner in one.owners]
+                owners = [owner for one in turns for owner in one.owners]
+                self._unsure.update(dict.fromkeys(owners, time.monotonic() + UNSURE_SECONDS))
                 self.unsure_at = 0.0
                 for client, _ in [*last.answers, *last.again]:
                     self.reply(client, None)
@@ -87,21 +90,21 @@ class Transactions:
 
     def give_back_unsure(self) -> None:
         """What claims may have taken of which nobody was told; what is locked another time."""
-        if time.monotonic() < self.unsure_at:
+        now = time.monotonic()
+        if now < self.unsure_at:
             return
-
-        def end_claims(claims: Mapping[int, str], turn: Turn) -> None:
-            by_key.end_claims(turn.table, claims, UNHARMED)
-
-        left: list[str] = []
-        for owner in self._unsure:
-            held = find_held(self.table, "owner = %s AND retry_at IS NOT NULL", [owner])
-            if held:
-                claims = {one.key: owner for one in held}
-                self.run(partial(end_claims, claims))
-                left.append(owner)
-        self._unsure = left
-        self.unsure_at = time.monotonic() + LOCKED_SECONDS if left else float("inf")
+        owners = list(self._unsure)
+        among = f"owner IN ({placeholders(owners)}) AND retry_at IS NOT NULL"
+        held = find_held(self.table, among, owners) if owners else []
+        claims = {one.key: str(one.owner) for one in held}
+        if claims:
+            self.run(lambda turn: by_key.end_claims(turn.table, claims, UNHARMED))
+        found = {*claims.values()}
+        self._unsure = {
+            owner: until for owner, until in self._unsure.items() if until > now or owner in found
+        }
+        seconds = LOCKED_SECONDS if found else UNSURE_LOOK_SECONDS
+        self.unsure_at = now + seconds if self._unsure else float("inf")
 
     def reply(self, client: Client, reply: bytes | None) -> None:
         self._state.waiters.pop(client, None)
