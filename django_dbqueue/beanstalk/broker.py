@@ -87,14 +87,19 @@ class Broker:
         """Until it is stopped; what clients hold then is given back."""
         try:
             while not self._is_over.is_set():
-                seconds = self._attempt(self.turn)
-                if not self.state.waiters or seconds <= 0:
-                    self.wakeup.sleep(seconds)
-                elif self.wakeup.sleep_until_news(seconds):
-                    self._look_at = 0.0
+                self._sleep(self._attempt(self.turn))
             self._attempt(self._last_turns)
         finally:
             self._attempt(self._give_back_all)
+
+    def _sleep(self, seconds: float) -> None:
+        if self._backoff.failures:
+            # Whatever clients say meanwhile: it would fail as well.
+            self._is_over.wait(seconds)
+        elif not self.state.waiters or seconds <= 0:
+            self.wakeup.sleep(seconds)
+        elif self.wakeup.sleep_until_news(seconds):
+            self._look_at = 0.0
 
     def _give_back_all(self) -> float:
         self._ending.give_back_all()

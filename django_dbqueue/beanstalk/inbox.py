@@ -53,11 +53,10 @@ class Inbox:
             self._counts[kind or object] += 1
 
     def put_back(self, wanted: Sequence[Wanted]) -> None:
-        """They come first the next time."""
+        """They come first the next time, for which nobody is woken."""
         if wanted:
             with self._lock:
                 self._wanted[:0] = wanted
-            self._notify()
 
     def put_later(self, wanted: Sequence[Wanted], seconds: float) -> None:
         """They come first once this time is over."""
