@@ -7,7 +7,8 @@ from ..dialects import ErrorKind
 from ..exceptions import QueueFull
 from ..lifecycle.table import Table
 
-FAULTS = (Error, ValueError, ValidationError, QueueFull)
+# A column of SQLite may hold what is of another type.
+FAULTS = (Error, ValueError, TypeError, ValidationError, QueueFull)
 
 
 def kind_of(table: Table, error: Exception) -> ErrorKind | None:

@@ -64,7 +64,7 @@ def ready(table: Table, limits: Mapping[str, int]) -> dict[str, list[tuple[int, 
     found: dict[str, list[tuple[int, int]]] = {tube: [] for tube in limits}
     for sql, params in _looks(table, limits):
         for tube, priority, key in rows(table.connection, sql, params):
-            found[tube].append((priority, key))
+            found[tube].append((_number(priority), key))
     for jobs in found.values():
         jobs.sort(reverse=True)
     return found
@@ -128,7 +128,7 @@ def taken(table: Table, keys: Sequence[int]) -> list[Taken]:
     among, these = table.dialect.among(table.pk, keys)
     sql = f"SELECT {columns}, {expired} FROM {table.by_key} WHERE {among}"
     found = [
-        Taken(key, bytes(body), tube, int(ttr), priority, bool(expired))
+        Taken(key, _bytes(body), _text(tube), int(_number(ttr)), _number(priority), bool(expired))
         for key, body, tube, ttr, priority, expired in rows(table.connection, sql, these)
     ]
     return sorted(found, key=lambda one: (one.priority, one.id))
@@ -157,8 +157,22 @@ def body_of(table: Table, key: int) -> Body | None:
 def _body(table: Table, condition: str, params: Sequence[Any]) -> Body | None:
     sql = f"SELECT {table.pk}, body FROM {table.name} WHERE {condition}"
     for key, body in rows(table.connection, sql, params):
-        return Body(key, bytes(body))
+        return Body(key, _bytes(body))
     return None
+
+
+def _bytes(body: Any) -> bytes:
+    """On SQLite a column may hold anything: a hand writes text."""
+    return str(body).encode() if isinstance(body, (str, int, float)) else bytes(body)
+
+
+def _text(name: Any) -> str:
+    return name.decode(errors="backslashreplace") if isinstance(name, bytes) else str(name)
+
+
+def _number(value: Any) -> Any:
+    """What is none comes last, as SQLite has it."""
+    return ID_MAX if isinstance(value, (str, bytes)) else min(value, ID_MAX)
 
 
 def keys_of(table: Table, tube: str, status: Status, limit: int) -> list[int]:
@@ -182,11 +196,11 @@ def stats_of(table: Table, key: int) -> JobStats | None:
     for number, tube, status, priority, old, delay, lasts, left, *counted in rows(
         table.connection, sql, [key]
     ):
-        ttr = int(lasts)
+        ttr = int(_number(lasts))
         # A row's claim ends after some years; its client is told the ttr that it gave.
         beyond = ALLOWANCE - max(0, ttr - MAX_SECONDS) if status == Status.CLAIMED else 0
         time_left = max(0.0, float(left) - beyond - RESOLUTION)
-        given = number, tube, Status(status), priority, float(old), delay, ttr, time_left
+        given = number, _text(tube), Status(status), priority, float(old), delay, ttr, time_left
         return JobStats(*given, *counted)
     return None
 
@@ -217,7 +231,7 @@ def tubes_with_jobs(table: Table) -> set[str]:
                 f"({least} AND queue > tubes.tube) FROM tubes WHERE tubes.tube IS NOT NULL) "
                 "SELECT tube FROM tubes WHERE tube IS NOT NULL"
             )
-            found.update(tube for (tube,) in rows(table.connection, sql, []))
+            found.update(_text(tube) for (tube,) in rows(table.connection, sql, []))
         return found
     last = dict.fromkeys(LIVING, "")
     while last:
