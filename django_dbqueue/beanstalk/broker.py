@@ -9,6 +9,7 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from django.db.utils import Error
@@ -23,7 +24,7 @@ from . import commands, replies
 from .answers import pauses_of
 from .apart import write_apart
 from .ending import Ending
-from .faults import FAULTS, is_locked, is_to_be_repeated, kind_of
+from .faults import FAULTS, Fence, is_locked, is_to_be_repeated, kind_of
 from .inbox import Inbox, News, Wanted
 from .joint import Turn
 from .one_by_one import OneByOne
@@ -60,6 +61,7 @@ class Broker:
         self._inbox = Inbox(self.state.commands, self.wakeup.notify)
         self._transactions = Transactions(using, self.state, self._inbox, answer)
         self._ending = Ending(self.state, self._inbox, self._transactions)
+        self._reserving, self._promoting = Fence("reserving"), Fence("promoting delayed jobs")
         self._others = OneByOne()
         self._pause = LOOK_SECONDS
         self._look_at = self._refresh_at = 0.0
@@ -183,7 +185,8 @@ class Broker:
             else:
                 self.state.wait(client, getattr(command, "seconds", float("inf")))
         is_due = self.state.end_pauses() or time.monotonic() >= self._look_at
-        looks = bool(self.state.waiters) and (bool(wanted) or is_due)
+        may_look = bool(self.state.waiters) and time.monotonic() >= self._reserving.again_at
+        looks = may_look and (bool(wanted) or is_due)
         if writing or looks:
             self._write(writing, list(self.state.waiters) if looks else [])
         if looks:
@@ -218,7 +221,8 @@ class Broker:
                 raise
         write_apart(writing, self._transactions)
         if waiting:
-            self._transactions.run(lambda turn: reserve(turn, waiting))
+            alone = partial(self._transactions.run, lambda turn: reserve(turn, waiting))
+            self._reserving.run(self.table, alone)
 
     def _refresh(self) -> None:
         """What others may have done meanwhile: pauses, and delayed jobs that are due."""
@@ -233,9 +237,14 @@ class Broker:
         very many are, the rest is for the next turns."""
         now = time.monotonic()
         seconds, _ = next_moves(self.table)
-        if seconds is not None and seconds > 0:
-            return now + seconds
-        if seconds is None or not promote(self.table):
+        if seconds is None:
+            return float("inf")
+        if seconds > 0 or now < self._promoting.again_at:
+            return max(now + seconds, self._promoting.again_at)
+        count = self._promoting.run(self.table, partial(promote, self.table))
+        if count is None:
+            return self._promoting.again_at
+        if count == 0:
             return float("inf")
         self._look_at = 0.0
         return now
@@ -252,10 +261,11 @@ class Broker:
 
     def _rest(self) -> float:
         """Seconds until something is due."""
-        due = [self.state.next_end(), 0.0 if self._inbox else time.monotonic() + IDLE_SECONDS]
+        due = [self._ending.due_at, 0.0 if self._inbox else time.monotonic() + IDLE_SECONDS]
         due += [self._others.due_at, self._inbox.later_at, self._transactions.unsure_at]
         if self.state.waiters:
-            due += [self._look_at, self._refresh_at, self.state.due_at, self.state.unpaused_at()]
+            due += [max(self._look_at, self._reserving.again_at), self._refresh_at]
+            due += [self.state.due_at, self.state.unpaused_at()]
         elif self.state.due_at <= time.monotonic():
             due.append(0.0)
         for client, waiter in self.state.waiters.items():

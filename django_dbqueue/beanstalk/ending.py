@@ -6,8 +6,7 @@ Each part is a transaction, and others have their turns in between: a client may
 import time
 from collections.abc import Mapping, Sequence, Set
 
-from django.db.utils import Error
-
+from .faults import FAULTS, Fence
 from .inbox import CHANGES_ONE, Inbox, Wanted
 from .reserving import give_back
 from .state import Client, Hold, State
@@ -25,26 +24,36 @@ class Ending:
         self._state = state
         self._inbox = inbox
         self._transactions = transactions
+        self._fence = Fence("giving back jobs")
+
+    @property
+    def due_at(self) -> float:
+        """When there is something to give back, as far as it is known."""
+        return max(self._state.next_end(), self._fence.again_at)
 
     def give_back(self, wanted: Sequence[Wanted] = ()) -> bool:
         """A part of it, and whether there was any. What clients that are gone have said is done
         first."""
         self._transactions.give_back_unsure()
         self._state.end_gone()
-        if self._state.next_end() > time.monotonic():
+        if self.due_at > time.monotonic():
             return False
         named = self._named(wanted)
         holds = self._state.ended(ENDED_AT_ONCE)
         late = {key: hold for key, hold in holds.items() if hold.client.is_gone}
         said = {key: hold for key, hold in late.items() if (hold.client, key) in named}
         self._state.end_soon(said)
-        try:
-            self._end({key: hold for key, hold in late.items() if key not in said}, is_over=False)
-            self._end({key: hold for key, hold in holds.items() if key not in late}, is_over=True)
-        except Error:
-            self._state.end_later(holds)
-            raise
-        return True
+
+        def end() -> bool:
+            try:
+                self._end({key: late[key] for key in late if key not in said}, is_over=False)
+                self._end({key: holds[key] for key in holds if key not in late}, is_over=True)
+            except FAULTS:
+                self._state.end_soon(holds)
+                raise
+            return True
+
+        return bool(self._fence.run(self._transactions.table, end))
 
     def give_back_all(self) -> None:
         """Where the server ends."""

@@ -196,13 +196,8 @@ class State:
                 found[key] = hold
         return found
 
-    def end_later(self, holds: Mapping[int, Hold]) -> None:
-        """Those of which ``ended`` told are to be told of again."""
-        for key, hold in holds.items():
-            self._note_end(key, hold)
-
     def end_soon(self, holds: Mapping[int, Hold]) -> None:
-        """They have ended, and their rows are locked, or clients have something to say of them."""
+        """They have ended, and cannot be given back now."""
         self._end_in(LOCKED_SECONDS, holds)
 
     def _end_in(self, seconds: float, holds: Mapping[int, Hold]) -> None:

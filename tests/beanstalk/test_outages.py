@@ -1,11 +1,19 @@
 """A server whose database fails: what it does meanwhile, and what it leaves alone."""
 
 import time
+from functools import partial
 
 import pytest
+from django.db import connections
+from django.db.models import QuerySet
 from django.db.utils import OperationalError
 
-from django_dbqueue.beanstalk import commands
+from django_dbqueue.beanstalk import broker, commands, replies
+from django_dbqueue.beanstalk.inbox import News
+from django_dbqueue.beanstalk.models import TubeJob
+from django_dbqueue.dialects import ErrorKind, dialect_of
+from django_dbqueue.fields import DbNow
+from django_dbqueue.lifecycle import by_key
 from django_dbqueue.worker.session import ReconnectBackoff
 from tests.kit.beanstalk_desk import Desk
 from tests.kit.jobs import start
@@ -67,3 +75,98 @@ def test_a_server_lives_on_whose_database_fails_while_clients_wait(desk, monkeyp
     finally:
         desk.broker.stop()
         running.result()
+
+
+class FullDisk:
+    """What is written here fails as on a full disk, until there is room."""
+
+    def __init__(self, monkeypatch, place, name):
+        self.tries, self.is_full, self._really = 0, True, getattr(place, name)
+        monkeypatch.setattr(place, name, self._write)
+
+    def _write(self, *given):
+        self.tries += 1
+        if self.is_full:
+            raise OperationalError("the disk is full")
+        return self._really(*given)
+
+
+@pytest.fixture
+def full_disk(monkeypatch):
+    monkeypatch.setattr(
+        dialect_of(connections["default"]), "kind_of_code", lambda error: ErrorKind.FULL
+    )
+    return partial(FullDisk, monkeypatch)
+
+
+@pytest.fixture
+def for_an_hour(monkeypatch):
+    """Nothing that fails is tried again."""
+    monkeypatch.setattr(ReconnectBackoff, "failed", lambda self, error: 3600.0)
+
+
+def asks(desk, client):
+    """For what a full disk does not keep from anybody."""
+    assert desk.ask(client, commands.ReserveWithTimeout(0)) == replies.TIMED_OUT
+    assert desk.ask(client, commands.Use("a")) == b"USING a\r\n"
+    assert desk.ask(client, commands.PeekReady()).startswith(b"FOUND")
+    return desk.broker.turn() > 0
+
+
+def test_where_no_job_can_be_reserved_the_rest_is_answered(desk, full_disk, for_an_hour):
+    waiting, client = desk.client("a"), desk.client("a")
+    desk.put(client)
+    disk = full_disk(broker, "reserve")
+    assert desk.ask(waiting, commands.Reserve()) is None
+    before = disk.tries
+    for _ in range(10):
+        assert asks(desk, client)
+    assert disk.tries == before
+
+
+def test_who_waits_gets_its_job_once_there_is_room(desk, full_disk):
+    client = desk.client()
+    key = desk.put(client)
+    disk = full_disk(broker, "reserve")
+    assert desk.ask(client, commands.Reserve()) is None
+    disk.is_full = False
+    assert desk.hears(client, b"RESERVED %d " % key)
+
+
+def test_where_no_job_can_be_given_back_the_rest_is_answered(desk, full_disk, for_an_hour):
+    gone, client = desk.client("b"), desk.client("a")
+    desk.put(gone)
+    assert desk.reserve(gone)
+    desk.put(client)
+    disk = full_disk(by_key, "end_claims")
+    desk.ask(client, commands.PauseTube("a", 60))
+    desk.broker.submit(gone, News.GONE)
+    for _ in range(10):
+        assert asks(desk, client)
+    assert disk.tries == 1
+
+
+def test_what_a_client_held_that_is_gone_comes_back_once_there_is_room(desk, full_disk):
+    gone = desk.client()
+    key = desk.put(gone)
+    assert desk.reserve(gone) == key
+    disk = full_disk(by_key, "end_claims")
+    desk.broker.submit(gone, News.GONE)
+    desk.turn()
+    disk.is_full = False
+    client = desk.client()
+    assert desk.ask(client, commands.Reserve()) is None
+    assert desk.hears(client, b"RESERVED %d " % key)
+
+
+def test_where_no_delayed_job_can_be_made_ready_the_rest_is_answered(desk, full_disk, for_an_hour):
+    client = desk.client("a")
+    desk.put(client)
+    desk.ask(client, commands.PauseTube("a", 60))
+    disk = full_disk(broker, "promote")
+    TubeJob.objects.enqueue(queue="b", body=b"x", delay=60)
+    QuerySet(TubeJob).filter(queue="b").update(retry_at=DbNow(plus=-1))
+    desk.broker._refresh_at = 0.0
+    for _ in range(10):
+        assert asks(desk, client)
+    assert disk.tries == 1
