@@ -186,12 +186,11 @@ class Connection(asyncio.BufferedProtocol):
         if self._has_ended:
             self._set_alarm(needed=self._is_full)
             return
-        held = len(self._said)
-        if (self._is_waiting or self._is_in_turn) and held > WAITING_MAX:
+        if (self._is_waiting or self._is_in_turn) and len(self._said) > WAITING_MAX:
             self._transport.pause_reading()
         else:
             self._transport.resume_reading()
-        self._set_alarm(needed=self._is_full or (held > 0 and not self._asked))
+        self._set_alarm(needed=self._is_full or (self._said.is_amid and not self._asked))
 
     @property
     def _is_waiting(self) -> bool:

@@ -133,6 +133,12 @@ class CommandReader:
         """The bytes that it holds."""
         return len(self._buffer)
 
+    @property
+    def is_amid(self) -> bool:
+        """Whether a command has begun, and more of it is to come."""
+        is_in_body = self._put is not None or self._unwanted > 0
+        return is_in_body or self._is_in_long_line or bool(self._buffer)
+
     def feed(self, data: bytes | memoryview) -> None:
         self._buffer += data
 

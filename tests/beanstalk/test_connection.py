@@ -100,6 +100,32 @@ def test_who_quits_is_gone_at_once_and_closed_in_time(monkeypatch):
     at_work(quit_and_wait)
 
 
+@pytest.mark.parametrize(
+    "begun",
+    [b"sta", b"put 0 0 60 5\r\n", b"put 0 0 60 5\r\nx", b"put 0 0 60 99999\r\n", b"x" * 300],
+)
+def test_who_is_silent_in_the_middle_of_a_command_is_closed_in_time(begun, monkeypatch):
+    monkeypatch.setattr(connections, "PATIENCE_SECONDS", 0.01)
+
+    async def wait(server, made, transport):
+        hear(made, begun)
+        while not transport.is_aborted:
+            await asyncio.sleep(0.01)
+
+    at_work(wait)
+
+
+def test_who_is_silent_between_two_commands_is_left_in_peace():
+    async def look(server, made, transport):
+        assert made._alarm is None
+        for said in (b"x\r\nput 0 0 60 70000\r\n", *[b"x" * 10_000] * 7, b"\r\n"):
+            hear(made, said)
+        assert transport.written == b"UNKNOWN_COMMAND\r\nJOB_TOO_BIG\r\n"
+        assert made._alarm is None
+
+    at_work(look)
+
+
 def test_one_connection_too_many_is_closed_in_time_too(monkeypatch):
     monkeypatch.setattr(connections, "CLOSING_SECONDS", 0.01)
 
