@@ -8,7 +8,7 @@ from django.db import connections
 from django.db.models import QuerySet
 from django.db.utils import OperationalError
 
-from django_dbqueue.beanstalk import broker, commands, replies
+from django_dbqueue.beanstalk import broker, commands, one_by_one, replies, rows
 from django_dbqueue.beanstalk.inbox import News
 from django_dbqueue.beanstalk.models import TubeJob
 from django_dbqueue.dialects import ErrorKind, dialect_of
@@ -170,3 +170,52 @@ def test_where_no_delayed_job_can_be_made_ready_the_rest_is_answered(desk, full_
     for _ in range(10):
         assert asks(desk, client)
     assert disk.tries == 1
+
+
+@pytest.fixture
+def lose_counts(monkeypatch):
+    """Who counts the jobs loses the connection, as by the watchdog; how often that was."""
+    calls = []
+
+    def counts(*_):
+        calls.append(1)
+        raise OperationalError("nobody answers")
+
+    monkeypatch.setattr(rows, "counts", counts)
+    dialect = dialect_of(connections["default"])
+    monkeypatch.setattr(dialect, "kind_of_code", lambda error: ErrorKind.LOST)
+    return calls
+
+
+def test_a_question_that_loses_the_connection_twice_is_an_error_of_those_who_ask_it(
+    desk, lose_counts, monkeypatch
+):
+    monkeypatch.setattr(one_by_one, "REST", 0)
+    clients = [desk.client() for _ in range(3)]
+    desk.turn()
+    for client in clients:
+        desk.broker.submit(client, commands.Stats())
+    for _ in range(2):
+        with pytest.raises(OperationalError):
+            desk.broker.turn()
+    desk.turn()
+    assert [desk.answers[client] for client in clients] == [[replies.INTERNAL_ERROR]] * 3
+    assert len(lose_counts) == 2
+    assert desk.put(clients[0])
+
+
+def test_a_question_that_loses_the_connection_leaves_others_their_time(
+    desk, lose_counts, monkeypatch
+):
+    monkeypatch.setattr(one_by_one, "LONG_SECONDS", 0.0)
+    monkeypatch.setattr(one_by_one, "REST", 1e9)
+    monkeypatch.setattr(one_by_one, "REST_AFTER_LOSS", 3600.0)
+    client, other = desk.client(), desk.client()
+    desk.broker.submit(client, commands.Stats())
+    with pytest.raises(OperationalError):
+        desk.broker.turn()
+    for _ in range(5):
+        desk.broker.submit(other, commands.Put(0, 0, 60, b"x"))
+        desk.broker.turn()
+    assert len(desk.answers[other]) == 5
+    assert len(lose_counts) == 1
