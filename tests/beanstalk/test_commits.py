@@ -138,7 +138,8 @@ def test_what_a_commit_claims_that_comes_about_late_comes_back_unharmed(
     assert desk.reserve(desk.client()) == row.pk
 
 
-def test_a_commit_without_an_answer_is_looked_for_now_and_then(desk, lose_a_claim):
+def test_a_commit_without_an_answer_is_looked_for_now_and_then(desk, lose_a_claim, monkeypatch):
+    monkeypatch.setattr(transactions, "UNSURE_LOOK_SECONDS", 3600.0)
     lose_a_claim()
     with CaptureQueriesContext(connection) as statements:
         for _ in range(5):
