@@ -38,8 +38,10 @@ class Ending:
         self._state.end_gone()
         if self.due_at > time.monotonic():
             return False
-        named = self._named(wanted)
         holds = self._state.ended(ENDED_AT_ONCE)
+        if not holds:
+            return False
+        named = self._named(wanted)
         late = {key: hold for key, hold in holds.items() if hold.client.is_gone}
         said = {key: hold for key, hold in late.items() if (hold.client, key) in named}
         self._state.end_soon(said)

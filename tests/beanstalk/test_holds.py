@@ -1,5 +1,6 @@
 """Who holds a job, where others take it and give it."""
 
+import time
 from contextlib import suppress
 
 import pytest
@@ -202,3 +203,14 @@ def test_of_long_times_to_run_no_more_is_remembered_than_is_held(way):
         hold.ttr = 0
     state.begin_again(client.holds)
     assert state.ended(10) == client.holds
+
+
+def test_the_end_of_a_time_to_run_of_what_was_deleted_long_before_wakes_nobody(desk):
+    client = desk.client()
+    key = desk.put(client, ttr=1)
+    assert desk.reserve(client) == key
+    assert desk.ask(client, commands.Delete(key)) == replies.DELETED
+    assert desk.ask(client, commands.Reserve()) is None
+    looks_at = desk.broker._look_at = time.monotonic() + 3600
+    wait_until(lambda: desk.turn() or desk.broker.state.next_end() == float("inf"))
+    assert desk.broker._look_at == looks_at
