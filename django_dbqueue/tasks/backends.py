@@ -14,7 +14,7 @@ from django.apps import apps
 from django.conf import settings
 from django.core import checks
 from django.core.exceptions import ValidationError
-from django.db import connections, router, transaction
+from django.db import DEFAULT_DB_ALIAS, connections, router, transaction
 from django.utils.timezone import is_aware
 
 from ..fields import check_name
@@ -83,7 +83,7 @@ class DatabaseBackend(TakesOptions):
     """Tasks are rows of ``dbqueue_tasks.Task``, enqueued in the caller's transaction.
 
     ``OPTIONS``: ``database``, an alias (by default the router's); ``enqueue_on_commit=True``
-    inserts the row once the caller's transaction commits.
+    inserts the row once the caller's transaction commits, on whatever database that is.
     """
 
     supports_defer = True
@@ -98,14 +98,15 @@ class DatabaseBackend(TakesOptions):
         # Before anything is written: it may be refused, too.
         result = new_result(task, columns)
         insert = partial(self._insert, task, columns, result, alias)
-        if self._waits_for_commit(alias):
-            transaction.on_commit(insert, using=alias)
-            return result
-        return insert()
+        awaited = self._awaited(alias)
+        if awaited is None:
+            return insert()
+        transaction.on_commit(insert, using=awaited)
+        return result
 
     async def aenqueue(self, task: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         """The same, in the caller's transaction."""
-        return await from_async.run(self.enqueue, self.database, task, args, kwargs)
+        return await from_async.run(self.enqueue, task, args, kwargs)
 
     def enqueue_many(self, calls: Iterable[Call]) -> list[Any]:
         """Insert (task, args, kwargs) of each call by multi-row INSERTs; their results, in order.
@@ -121,15 +122,16 @@ class DatabaseBackend(TakesOptions):
                 raise ValueError("enqueue_many() takes no task with a dedup_key: enqueue() it")
             made.append((task, columns, new_result(task, columns)))
         insert = partial(self._insert_many, made, self.database)
-        if self._waits_for_commit(self.database):
-            transaction.on_commit(insert, using=self.database)
-        else:
+        awaited = self._awaited(self.database)
+        if awaited is None:
             insert()
+        else:
+            transaction.on_commit(insert, using=awaited)
         return [result for _, _, result in made]
 
     async def aenqueue_many(self, calls: Iterable[Call]) -> list[Any]:
         """The same from async code, in the caller's transaction."""
-        results: list[Any] = await from_async.run(self.enqueue_many, self.database, calls)
+        results: list[Any] = await from_async.run(self.enqueue_many, calls)
         return results
 
     def get_result(self, result_id: str) -> Any:
@@ -144,7 +146,7 @@ class DatabaseBackend(TakesOptions):
         raise TaskResultDoesNotExist(result_id)
 
     async def aget_result(self, result_id: str) -> Any:
-        return await from_async.run(self.get_result, self.database, result_id)
+        return await from_async.run(self.get_result, result_id)
 
     def check(self, **_: Any) -> Iterable[checks.CheckMessage]:
         return check_backend(self.alias, self.options)
@@ -172,12 +174,18 @@ class DatabaseBackend(TakesOptions):
     def _tell(self, result: Any) -> None:
         signals.task_enqueued.send_robust(type(self), task_result=result)
 
-    def _waits_for_commit(self, alias: str) -> bool:
+    def _awaited(self, alias: str) -> str | None:
+        """The database whose commit it waits for: where the caller has a transaction on several,
+        that of the queue, else the default one."""
         if not self.options.get("enqueue_on_commit") or _at_once.get():
-            return False
+            return None
+        own = connections[alias]
+        if own.in_atomic_block or not own.get_autocommit():
+            return alias
+        known = connections.all(initialized_only=True)
+        begun = [one.alias for one in known if one.in_atomic_block]
         # Where there is no transaction, what it gives back can be told at once.
-        connection = connections[alias]
-        return connection.in_atomic_block or not connection.get_autocommit()
+        return DEFAULT_DB_ALIAS if DEFAULT_DB_ALIAS in begun else next(iter(begun), None)
 
     @property
     def database(self) -> str:

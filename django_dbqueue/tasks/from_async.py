@@ -9,7 +9,7 @@ from asgiref.sync import sync_to_async
 from django.db import connections
 
 
-async def run(function: Callable[..., Any], using: str, *args: Any) -> Any:
+async def run(function: Callable[..., Any], *args: Any) -> Any:
     """Call it in the thread in which async code runs what is not.
 
     Where sync code has opened ``atomic()`` and then an event loop on its own thread, as
@@ -19,7 +19,7 @@ async def run(function: Callable[..., Any], using: str, *args: Any) -> Any:
     """
     with _as_sync_code():
         known = connections.all(initialized_only=True)
-        if any(one.alias == using and one.in_atomic_block for one in known):
+        if any(one.in_atomic_block for one in known):
             return function(*args)
     return await sync_to_async(function, thread_sensitive=True)(*args)
 

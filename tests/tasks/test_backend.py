@@ -88,42 +88,6 @@ def test_so_does_one_that_async_code_enqueues():
     assert rows() == []
 
 
-@override_settings(
-    TASKS={"default": {"BACKEND": PATH, "OPTIONS": {"enqueue_on_commit": True}}},
-)
-def test_on_commit_it_is_inserted_with_the_id_that_was_told():
-    with transaction.atomic():
-        given = calls.noop.enqueue()
-        many = calls.noop.enqueue_many([(1,), (2,)])
-        assert rows() == []
-    assert [str(row.result_id) for row in rows()] == [given.id, *[one.id for one in many]]
-    with transaction.atomic():
-        calls.noop.enqueue()
-        transaction.set_rollback(True)
-    assert len(rows()) == 3
-
-
-@override_settings(
-    TASKS={"default": {"BACKEND": PATH, "OPTIONS": {"enqueue_on_commit": True}}},
-)
-def test_without_a_transaction_it_is_inserted_at_once_with_the_twins_result():
-    once = calls.noop.using(dedup_key="k")
-    assert once.enqueue().id == once.enqueue().id
-    assert len(rows()) == 1
-
-
-@override_settings(
-    TASKS={"default": {"BACKEND": PATH, "OPTIONS": {"enqueue_on_commit": True}}},
-)
-def test_a_time_that_does_not_fit_a_debounce_is_refused_before_the_commit():
-    late = calls.noop.using(dedup_key="k", debounce=5, run_after=timedelta(seconds=10))
-    with transaction.atomic():
-        with pytest.raises(ValidationError, match="debounce"):
-            late.enqueue()
-        calls.noop.enqueue()
-    assert len(rows()) == 1
-
-
 def test_many_are_enqueued_by_few_statements(django_assert_max_num_queries):
     with django_assert_max_num_queries(5):
         results = calls.add.enqueue_many([(1,), {"a": 2, "b": 3}, (4, 5)])
@@ -436,14 +400,6 @@ def test_an_id_is_known_by_its_own_spelling_alone():
     for other in (given.id.upper(), given.id.replace("-", ""), f"urn:uuid:{given.id}"):
         with pytest.raises(compat.TaskResultDoesNotExist):
             backend().get_result(other)
-
-
-@override_settings(
-    TASKS={"default": {"BACKEND": PATH, "OPTIONS": {"enqueue_on_commit": True}}},
-)
-def test_a_dedup_key_that_is_too_long_is_refused_before_the_commit():
-    with transaction.atomic(), pytest.raises(ValidationError, match="dedup_key"):
-        calls.noop.using(dedup_key="x" * 201).enqueue()
 
 
 def test_wrong_options_are_found_by_the_system_checks():
