@@ -58,6 +58,9 @@ class WorkerProcess:
         atexit.unregister(self.stop)
 
     def _keep_alive(self) -> None:
+        # gunicorn's configuration imports this module before there are models.
+        from ..worker.options import EXIT_LIMIT_REACHED  # noqa: PLC0415
+
         deaths, pause = 0, 0.0
         while not self._leaving.wait(pause):
             if self.lock is not None and not self.lock.acquire():
@@ -70,6 +73,10 @@ class WorkerProcess:
             if code == os.EX_OK:
                 logger.warning("the worker was asked to stop: it starts again with the server")
                 return
+            if code == EXIT_LIMIT_REACHED:
+                deaths, pause = 0, PAUSES.seconds(1)
+                logger.info("the worker ended as planned: starting it again in %.0f s", pause)
+                continue
             deaths = 1 if time.monotonic() - since >= STEADY_SECONDS else deaths + 1
             pause = PAUSES.seconds(deaths)
             message = "the worker ended with exit code %s: starting it again in %.0f s"

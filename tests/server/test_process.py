@@ -56,6 +56,16 @@ def test_the_pauses_between_deaths_grow(keep, monkeypatch, caplog):
     assert [record.args[1] for record in caplog.records] == pytest.approx([0.01, 2, 300])
 
 
+def test_one_that_ended_as_planned_starts_again_after_the_first_pause_always(
+    keep, monkeypatch, caplog
+):
+    monkeypatch.setattr(process, "PAUSES", Exponential(first=0.01, factor=3e4, cap=300, jitter=0))
+    keep("sys.exit(12 if len(open('pids').readlines()) < 4 else 1)")
+    wait_until(lambda: "ended with exit code 1:" in caplog.text)
+    assert len(pids()) == 4
+    assert [record.args[1] for record in caplog.records if record.args[0] == 1] == [0.01]
+
+
 def test_one_that_was_asked_to_stop_stays_stopped(keep, caplog):
     keep("pass")
     wait_until(lambda: "it starts again with the server" in caplog.text)
