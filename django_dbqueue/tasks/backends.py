@@ -23,6 +23,7 @@ from . import from_async
 from .checks import check_backend
 from .compat import InvalidTask, TaskResultDoesNotExist, backends, dummy, immediate, signals
 from .keys import key_problems
+from .lookup import why_lost
 from .queued_task import (
     ALIAS_MAX,
     MAX_ATTEMPTS,
@@ -93,7 +94,7 @@ class DatabaseBackend(TakesOptions):
 
     def enqueue(self, task: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         """Insert the task; its result. On an error nothing is written."""
-        self.validate_task(task)
+        self._validate(task)
         columns, alias = self._columns(task, args, kwargs), self.database
         # Before anything is written: it may be refused, too.
         result = new_result(task, columns)
@@ -115,7 +116,7 @@ class DatabaseBackend(TakesOptions):
         valid = None
         for task, args, kwargs in calls:
             if task is not valid:
-                self.validate_task(task)
+                self._validate(task)
                 valid = task
             columns = self._columns(task, args, kwargs)
             if columns["dedup_key"] is not None:
@@ -150,6 +151,15 @@ class DatabaseBackend(TakesOptions):
 
     def check(self, **_: Any) -> Iterable[checks.CheckMessage]:
         return check_backend(self.alias, self.options)
+
+    def _validate(self, task: Any) -> None:
+        self.validate_task(task)
+        # Not where it is declared: its module is half imported then.
+        if problem := why_lost(task.module_path):
+            raise InvalidTask(
+                f"no worker would find it: {problem}. Declare it at the top level of a module, "
+                f"under the name of its function."
+            )
 
     def _columns(self, task: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> dict[str, Any]:
         columns: dict[str, Any] = self._model(task).columns_of(task, self.alias, args, kwargs)

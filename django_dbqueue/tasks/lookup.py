@@ -1,5 +1,6 @@
 """From a stored path to the task of this code."""
 
+import sys
 from typing import Any, NamedTuple
 
 from django.utils.module_loading import import_string
@@ -25,8 +26,23 @@ def find(path: str) -> Found:
         why = f"{type(look.error).__name__}: {message_of(look.error)}"
         return Found(None, f"{path} cannot be imported: {why}")
     if not isinstance(task, Task):
-        return Found(None, f"{path} is no task any more")
+        return Found(None, f"{path} is no task")
     return Found(task)
+
+
+_known = set[str]()  # paths of tasks
+
+
+def why_lost(path: str) -> str:
+    """Why no worker would find the task of this path, or ''. It is looked up until it is found."""
+    if path in _known:
+        return ""
+    problem = find(path).problem
+    if path.startswith("__main__.") and not hasattr(sys.modules["__main__"], "__file__"):
+        problem = f"{path} is in the shell of this process alone"
+    if not problem:
+        _known.add(path)
+    return problem
 
 
 def look_up(path: str, backend: str, queue: str) -> Found:

@@ -56,7 +56,7 @@ def queued():
         ("from-django-q2.md", "resize_photo", "resize_photo"),
     ],
 )
-def test_the_task_of_a_guide_is_enqueued(page, word, name, settings):
+def test_the_task_of_a_guide_is_enqueued(page, word, name, settings, monkeypatch):
     settings.TASKS = {
         "default": {
             "BACKEND": "django_dbqueue.tasks.backends.DatabaseBackend",
@@ -64,11 +64,13 @@ def test_the_task_of_a_guide_is_enqueued(page, word, name, settings):
         }
     }
     one = SimpleNamespace(pk=7)
-    names: dict[str, Any] = {"__name__": "guide", "order": one, "photo": one}
-    exec(printed(page, word), names)
+    guide = ModuleType("guide")
+    monkeypatch.setitem(sys.modules, "guide", guide)
+    vars(guide).update(order=one, photo=one)
+    exec(printed(page, word), vars(guide))
     [task] = Task.objects.all()
     assert task.state in ("ready", "delayed")
-    assert names[name].func.__name__ == name
+    assert vars(guide)[name].func.__name__ == name
 
 
 # --- mail

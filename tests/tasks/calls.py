@@ -228,6 +228,23 @@ def give_up(context: Any) -> None:
     context.bury("no use")
 
 
+class Grouped:
+    @staticmethod
+    @task
+    def in_a_class() -> None:
+        return None
+
+
+nameless = task(lambda: None)
+
+
+def _renamed() -> None:
+    return None
+
+
+renamed = task(_renamed)
+
+
 @task(takes_context=True)
 def who_am_i(context: Any) -> dict[str, Any]:
     result = context.task_result

@@ -1,11 +1,14 @@
 """What the backend refuses before anything is written, and what it reads all the same."""
 
+import sys
+from types import ModuleType
+
 import pytest
 from django.db import transaction
 from django.test import override_settings
 
 from django_dbqueue.exceptions import Bury
-from django_dbqueue.tasks import compat
+from django_dbqueue.tasks import compat, task
 from django_dbqueue.tasks.checks import check_backend
 from django_dbqueue.tasks.models import Task
 from tests.kit.jobs import overwrite
@@ -26,7 +29,44 @@ def test_a_task_whose_path_no_row_can_hold_is_refused(monkeypatch):
         assert rows() == []
 
 
-def test_so_is_one_of_a_backend_whose_name_is_too_long():
+@pytest.mark.parametrize(
+    "lost", [calls.Grouped.in_a_class, calls.nameless, calls.renamed], ids=lambda one: one.name
+)
+def test_a_task_that_no_worker_would_find_is_refused(lost):
+    with pytest.raises(compat.InvalidTask, match=f"no worker would find .*{lost.name}"):
+        lost.enqueue()
+    with pytest.raises(compat.InvalidTask, match="no worker would find"):
+        lost.enqueue_many([()])
+    assert rows() == []
+
+
+def of_the_main_module(monkeypatch, name, **attributes):
+    """A task that is declared there, with nothing else but these."""
+    module = ModuleType("__main__")
+    monkeypatch.setitem(sys.modules, "__main__", module)
+    exec(f"def {name}(): pass", vars(module))
+    vars(module).update(attributes, **{name: task(vars(module)[name])})
+    return vars(module)[name]
+
+
+def test_so_is_one_that_was_typed_into_a_shell(monkeypatch):
+    typed = of_the_main_module(monkeypatch, "typed")
+    with pytest.raises(compat.InvalidTask, match="typed is in the shell of this process"):
+        typed.enqueue()
+
+
+def test_one_of_a_project_in_a_single_file_is_taken(monkeypatch):
+    of_the_main_module(monkeypatch, "written", __file__="app.py").enqueue()
+    assert [row.task_path for row in rows()] == ["__main__.written"]
+
+
+def test_one_that_was_made_of_another_tasks_function_is_taken():
+    task(priority=5)(calls.decorated.func).enqueue(1)
+    work_off()
+    assert rows()[0].return_value == ["tenant", 1]
+
+
+def test_one_of_a_backend_whose_name_is_too_long_is_refused():
     name = "b" * 101
     named, why = {name: {"BACKEND": PATH}}, r"backend has 101 .* limit is 100"
     with override_settings(TASKS=named), pytest.raises(compat.InvalidTask, match=why):

@@ -391,7 +391,7 @@ def explained(row):
     [
         ({"task_path": "tests.tasks.calls.gone"}, "cannot be imported"),
         ({"task_path": "tests.nowhere.gone"}, "cannot be imported"),
-        ({"task_path": "tests.tasks.calls.time"}, "is no task any more"),
+        ({"task_path": "tests.tasks.calls.time"}, "calls.time is no task"),
         ({"backend": "elsewhere"}, "has no backend 'elsewhere'"),
         ({"queue": "closed"}, "none of the QUEUES"),
     ],
