@@ -24,6 +24,7 @@ from ..lifecycle.limiter import base_of
 from ..lifecycle.policy import Policy
 from ..lifecycle.twins import renewal
 from ..models import KeyedJob, Traced
+from . import missing
 from .conf import task_conf
 from .json_text import JSONText, to_json, to_text
 from .keys import key_columns, twin_options
@@ -33,8 +34,6 @@ from .results import MIDDLE_PRIORITY, result_of
 from .running import acall, call
 
 PROGRESS_SECONDS = 1.0  # between two that are written
-WAITS = 10.0, 3600.0  # seconds that a task waits at least, and at most, for code that has it
-SHARE = 0.5  # of the time since it was enqueued
 # Columns that few calls change.
 SELDOM = (
     *("queue", "priority", "backend", "run_after", "retry_at", "max_attempts", "time_to_run"),
@@ -220,10 +219,9 @@ class TaskRow(Traced, KeyedJob):
         return 0 if is_last else Policy(backoff=backoff_of(task)).pause(self.attempts)
 
     def _wait_for_code(self) -> None:
-        """Longer each time, so that rows of a removed task are no load."""
         row = type(self)._base_manager.using(self._state.db).get(pk=self.pk)
-        age = (process_clock.now() - row.created_at).total_seconds() if row.created_at else 0.0
-        self.release(min(max(WAITS[0], SHARE * age), WAITS[1]))
+        missing.warn(self)
+        self.release(missing.pause(row))
 
 
 class Task(TaskRow):

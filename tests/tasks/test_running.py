@@ -417,6 +417,39 @@ def test_a_row_that_this_code_cannot_run_waits_with_a_reason(task, change, reaso
     assert rows()[0].status == Status.DONE
 
 
+@pytest.mark.parametrize(
+    ("created", "run_after", "seconds"),
+    [
+        (0, None, 10),
+        (8 * 3600, 8 * 3600, 3600),
+        (1000, None, 500),
+        (8 * 3600, 0, 10),
+        (8 * 3600, 1000, 500),
+        (8 * 3600, -60, 10),
+    ],
+)
+def test_a_row_waits_for_code_the_longer_the_longer_it_was_due(created, run_after, seconds):
+    given, now = calls.noop.enqueue(), timezone.now()
+    due = None if run_after is None else now - timedelta(seconds=run_after)
+    made = now - timedelta(seconds=created)
+    columns = {"task_path": "tests.tasks.calls.gone", "created_at": made, "run_after": due}
+    Task.objects.filter(result_id=given.id).update(**columns)
+    work_off()
+    left = (rows()[0].retry_at - now).total_seconds()
+    assert seconds - 2 < left < seconds + 60
+
+
+def test_the_log_names_each_path_that_rows_wait_for_once(caplog):
+    for name in ("lost", "lost", "gone_as_well"):
+        given = calls.noop.enqueue()
+        Task.objects.filter(result_id=given.id).update(task_path=f"tests.tasks.calls.{name}")
+    work_off()
+    said = [text for text in caplog.messages if "waits for code that has it" in text]
+    assert len(said) == 2
+    assert "calls.lost cannot be imported" in said[0]
+    assert "calls.gone_as_well cannot be imported" in said[1]
+
+
 def test_a_queue_that_was_closed_keeps_no_result_from_being_read():
     two = {"default": {"BACKEND": PATH, "QUEUES": ["default", "other"]}}
     with override_settings(TASKS=two):
