@@ -198,9 +198,11 @@ class TaskRow(Traced, KeyedJob):
         rows.filter(owner=self.claim_owner).update(progress=self.progress)
 
     def _returned(self, value: Any) -> None:
+        """Also None: an attempt that failed may have left a value."""
         if value is not None:
             text = to_text(value, "what it returned", task_conf["RESULT_MAX_BYTES"])
-            self.return_value = json.loads(text)
+            value = json.loads(text)
+        self.return_value = value
 
     def _ended_by(self, task: Any, error: BaseException) -> BaseException:
         """What the worker is told of an error: tried again, or final."""

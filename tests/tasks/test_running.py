@@ -159,6 +159,18 @@ def test_a_policy_of_its_own_retries_with_its_pauses():
     assert "3 of 3 attempts are used up, the last one by OSError" in explained(rows()[0])
 
 
+def test_a_value_of_an_attempt_that_failed_is_not_that_of_a_later_one():
+    given = calls.noop.using(max_attempts=2).enqueue()
+    [job] = Task.objects.claim()
+    job.return_value = "what a coroutine returned at the end of its time to run"
+    job.fail(TimeToRunExceeded("too long"))
+    assert rows()[0].return_value
+    Task.objects.kick()
+    work_off()
+    given.refresh()
+    assert (given.status, given.return_value, given.attempts) == (Status_.SUCCESSFUL, None, 2)
+
+
 def test_an_error_that_is_not_to_be_retried_is_final():
     result = ran(calls.fail_otherwise)
     assert (result.status, result.attempts) == (Status_.FAILED, 1)
