@@ -7,6 +7,7 @@ from asgiref.sync import sync_to_async
 
 from ..exceptions import Bury, Retry
 from .compat import TaskContext
+from .progress import write_progress
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +39,7 @@ class Context(TaskContext):  # type: ignore[misc]
 
     def progress(self, done: float, total: float | None = None, note: str = "") -> None:
         """Say how far it is, for the admin and ``dbqueue explain``; at most once a second is
-        written. Inside ``atomic()``, and ``exactly_once``, others see it after the commit."""
+        written, and none while the database is away. Inside ``atomic()``, and ``exactly_once``,
+        others see it after the commit."""
         if self.job is not None:
-            self.job.note_progress(done, total, note)
+            write_progress(self.job, done, total, note)

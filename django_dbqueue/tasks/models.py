@@ -33,7 +33,6 @@ from .queued_task import ALIAS_MAX, PATH_MAX, backoff_of, option, overdue_pauses
 from .results import MIDDLE_PRIORITY, result_of
 from .running import acall, call
 
-PROGRESS_SECONDS = 1.0  # between two that are written
 # Columns that few calls change.
 SELDOM = (
     *("queue", "priority", "backend", "run_after", "retry_at", "max_attempts", "time_to_run"),
@@ -186,16 +185,6 @@ class TaskRow(Traced, KeyedJob):
     def result(self) -> Any:
         """Its ``TaskResult``, as its row is now."""
         return result_of(self)
-
-    def note_progress(self, done: float, total: float | None, note: str) -> None:
-        """``Context.progress``."""
-        now, is_last = time.monotonic(), total is not None and done >= total
-        if not is_last and now - vars(self).get("_progress_at", float("-inf")) < PROGRESS_SECONDS:
-            return
-        vars(self)["_progress_at"] = now
-        self.progress = {"done": done, "total": total, "note": str(note)[:500]}
-        rows = type(self)._base_manager.using(self._state.db).filter(pk=self.pk)
-        rows.filter(owner=self.claim_owner).update(progress=self.progress)
 
     def _returned(self, value: Any) -> None:
         """Also None: an attempt that failed may have left a value."""

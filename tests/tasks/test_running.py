@@ -8,10 +8,8 @@ import signal
 import time
 from contextlib import contextmanager
 from datetime import timedelta
-from io import StringIO
 
 import pytest
-from django.core.management import call_command
 from django.db import connections
 from django.test import override_settings
 from django.utils import timezone
@@ -23,9 +21,8 @@ from django_dbqueue.lifecycle import reap, sweep
 from django_dbqueue.lifecycle.table import table_of
 from django_dbqueue.models.exactly_once import TRIES
 from django_dbqueue.states import Status
-from django_dbqueue.tasks import compat, models
+from django_dbqueue.tasks import compat
 from django_dbqueue.tasks.models import AsyncTask, Task
-from django_dbqueue.tasks.reasons import progress_text
 from django_dbqueue.testing import InlineWorker, virtual_clock
 from django_dbqueue.worker import reaper
 from django_dbqueue.worker.served import all_served
@@ -195,41 +192,6 @@ def test_a_task_may_give_up():
 def test_a_task_knows_its_result_so_far():
     result = ran(calls.who_am_i)
     assert result.return_value == {"id": result.id, "status": "RUNNING", "workers": 1}
-
-
-def test_progress_is_kept():
-    ran(calls.walk, 10)
-    [row] = rows()
-    assert row.progress == {"done": 10, "total": 10, "note": "step 10"}
-    overwrite(row, status=Status.CLAIMED)
-    assert "Progress: 10 of 10 (100 %): step 10." in explained(row)
-    overwrite(row, retry_at=timezone.now() + timedelta(hours=1))
-    said = StringIO()
-    call_command("dbqueue", "status", stdout=said)
-    assert f"task {row.pk} (tests.tasks.calls.walk): 10 of 10 (100 %): step 10" in said.getvalue()
-
-
-def test_a_progress_that_is_no_share_is_told_as_it_is():
-    assert progress_text({"done": 10**400, "total": 3, "note": "far"}) == f"{10**400}: far"
-
-
-def test_progress_is_written_at_most_once_a_second(monkeypatch, django_assert_num_queries):
-    monkeypatch.setattr(models, "PROGRESS_SECONDS", 60)
-    calls.noop.enqueue()
-    [row] = Task.objects.claim()
-    with django_assert_num_queries(2):  # the first, and the last
-        for step in range(1, 101):
-            row.note_progress(step, 100, "")
-
-
-def test_a_late_worker_writes_no_progress_over_its_new_owners():
-    calls.noop.enqueue()
-    [late] = Task.objects.claim()
-    Task.objects.release()
-    [row] = Task.objects.claim()
-    row.note_progress(1, 2, "new")
-    late.note_progress(9, 9, "late")
-    assert rows()[0].progress["note"] == "new"
 
 
 @pytest.mark.parametrize(
@@ -525,11 +487,6 @@ def test_a_task_whose_whole_worker_was_lost_knows_that_it_may_have_run_before():
     given.refresh()
     assert given.return_value["workers"] == 2
     assert given.attempts == 2
-
-
-@pytest.mark.parametrize("total", ["x", None, 0, [1]])
-def test_a_progress_that_a_hand_wrote_can_be_shown(total):
-    assert progress_text({"done": 1, "total": total, "note": "n"}) == "1: n"
 
 
 def test_the_frameworks_log_has_the_error(caplog):
