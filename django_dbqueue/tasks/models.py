@@ -170,7 +170,11 @@ class TaskRow(Traced, KeyedJob):
         if columns["dedup_key"] is None:
             cls(**columns).save(using=using, force_insert=True)
             return None
-        twin, created = cls.objects.db_manager(using).enqueue(**columns, **twin_options(task))
+        twins = twin_options(task)
+        if columns["run_after"] is None and twins["debounce"] is None:
+            # One that waits keeps the time at which it is due.
+            columns = {name: value for name, value in columns.items() if name != "run_after"}
+        twin, created = cls.objects.db_manager(using).enqueue(**columns, **twins)
         return None if created else cast(Self | None, twin)
 
     @classmethod

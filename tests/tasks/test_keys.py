@@ -1,6 +1,7 @@
 """Calls of tasks that share a concurrency key, and calls that replace one that waits."""
 
 import pickle
+from datetime import timedelta
 
 import pytest
 from django.core.exceptions import ValidationError
@@ -121,6 +122,25 @@ def test_a_call_replaces_the_one_that_waits_under_the_id_of_the_first():
     [row] = Task.objects.all()
     assert (second.id, str(row.result_id), row.args) == (first.id, first.id, [2])
     assert row.status == Status.DELAYED
+
+
+def test_a_call_that_names_no_time_keeps_that_of_the_one_it_replaces():
+    replacing = calls.add.using(dedup_key="k", on_duplicate="replace")
+    first = replacing.using(run_after=timedelta(hours=1)).enqueue(1)
+    second = replacing.enqueue(2)
+    [row] = Task.objects.all()
+    assert (row.args, row.status) == ([2], Status.DELAYED)
+    assert second.task.run_after == row.run_after == row.retry_at == first.task.run_after
+
+
+def test_a_call_that_moves_it_by_a_debounce_or_a_time_of_its_own_does_not():
+    replacing = calls.add.using(dedup_key="k", on_duplicate="replace")
+    replacing.using(run_after=timedelta(hours=1)).enqueue(1)
+    second = replacing.using(run_after=timedelta(hours=2)).enqueue(2)
+    [row] = Task.objects.all()
+    assert second.task.run_after == row.run_after == row.retry_at
+    replacing.using(debounce=60).enqueue(3)
+    assert Task.objects.get().run_after is None
 
 
 def test_a_call_knows_the_one_that_is_claimed_right_after_it_was_replaced(monkeypatch):
