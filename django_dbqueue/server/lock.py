@@ -5,6 +5,7 @@ import hashlib
 import os
 import sys
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 from django.conf import ENVIRONMENT_VARIABLE, settings
@@ -29,6 +30,9 @@ class HostLock:
             fcntl.lockf(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except (BlockingIOError, PermissionError):
             return False
+        with suppress(OSError):  # a file system may have one kind of locks
+            # systemd-tmpfiles leaves a file alone that has a lock of this kind, however old it is.
+            fcntl.flock(self._descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
         return True
 
     def release(self) -> None:

@@ -1,5 +1,6 @@
 """What keeps a server's worker alive, with small commands that take a worker's place."""
 
+import fcntl
 import os
 import signal
 import subprocess
@@ -136,6 +137,17 @@ def test_a_lock_is_for_one_process_and_free_when_that_has_died(tmp_path):
             other.kill()
     assert ours.acquire()
     ours.release()
+
+
+def test_what_clears_old_files_away_sees_that_the_file_is_in_use(tmp_path):
+    ours = HostLock(tmp_path / "lock")
+    assert ours.acquire()
+    assert ours.acquire()
+    with (tmp_path / "lock").open() as seen:
+        with pytest.raises(BlockingIOError):
+            fcntl.flock(seen, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        ours.release()
+        fcntl.flock(seen, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def test_a_process_that_does_not_get_the_lock_starts_nothing(keep, tmp_path, monkeypatch):
