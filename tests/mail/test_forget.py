@@ -145,6 +145,19 @@ def test_unsent_mail_still_goes_to_the_others_and_speaks_of_the_person_in_no_add
     assert ANNA not in str(all_rows())
 
 
+def test_unsent_mail_has_no_place_for_the_person_in_its_personalizations(forget_address):
+    berta = {"email": "berta@x.example", "name": "Berta"}
+    message = news()
+    message.personalizations = [
+        {"to": [{"email": "Anna@X.example"}], "substitutions": {"%name%": "Anna"}},
+        {"to": [berta, {"email": ANNA}], "bcc": [{"email": ANNA}], "subject": f"not {ANNA}"},
+    ]
+    row = enqueue(message)
+    forget_address(ANNA)
+    found = fresh(row).to_message().personalizations
+    assert found == [{"to": [berta], "bcc": [], "subject": "not erased"}]
+
+
 def cancelled(*to):
     row = queued(*to)
     Email.objects.filter(pk=row.pk).cancel()

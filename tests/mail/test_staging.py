@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from django.core.mail import EmailMessage
 
+from django_dbqueue.mail.deliveries import Delivery, Outcome
 from django_dbqueue.mail.models import Email, Suppression
 from django_dbqueue.mail.sending import connections
 from django_dbqueue.states import Status
@@ -50,10 +51,11 @@ def fenced(request, settings, handed_over):
     return handed_over
 
 
-def sent(to=("anna@ok.example", VICTIM), headers=None, **extra):
+def sent(to=("anna@ok.example", VICTIM), headers=None, deliveries=None, **extra):
     message = EmailMessage("Hi", "x", "shop@ok.example", list(to), headers=headers)
     vars(message).update(extra)
     email = Email.from_message(message, **USING)
+    email.deliveries = deliveries or {}
     email.save()
     run_mail()
     return fresh(email)
@@ -68,6 +70,62 @@ def test_what_cannot_be_judged_is_not_sent_and_says_why(fenced, extra):
     assert fenced == []
     assert email.status == Status.BURIED
     assert "esp_extra may name recipients of its own" in email.last_error
+
+
+def entries(*to, **more):
+    """As django-sendgrid-v5 reads them, which sends to the people in them alone."""
+    return [{"to": [{"email": one}], "subject": "for you", **more} for one in to]
+
+
+def test_personalizations_of_others_are_kept_back(settings, handed_over):
+    settings.DBQUEUE = {**settings.DBQUEUE, **FENCES["allow-list"]}
+    copies = {"cc": [{"email": VICTIM}], "bcc": [{"email": "Anna@OK.example", "name": "Anna"}]}
+    sent(personalizations=[*entries(VICTIM), *entries("anna@ok.example", **copies)])
+    [(_, message)] = handed_over
+    copies["cc"] = []
+    assert message.personalizations == entries("anna@ok.example", **copies)
+
+
+@pytest.mark.parametrize("has_it", [False, True])
+def test_personalizations_of_who_is_suppressed_or_has_it_already_are_kept_back(handed_over, has_it):
+    given = entries("anna@ok.example", "VICTIM@Evil.example")
+    if not has_it:
+        Suppression.objects.create(address=VICTIM)
+    before = {VICTIM: Delivery(Outcome.DELIVERED).stored()} if has_it else {}
+    sent(personalizations=given, deliveries=before)
+    [(_, message)] = handed_over
+    assert message.personalizations == given[:1]
+
+
+def test_personalizations_of_all_who_are_to_have_it_are_sent_as_they_are(handed_over):
+    given = entries("anna@ok.example", VICTIM, headers={"X-A": "1"}, cc=None)
+    sent(personalizations=given)
+    sent(personalizations=[])
+    assert [message.personalizations for _, message in handed_over] == [given, []]
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        (entries("stranger@ok.example"), "stranger@ok.example, who is none of its own recipients"),
+        ([{"to": ["anna@ok.example"]}], "no list of dicts"),
+        ({"to": [{"email": "anna@ok.example"}]}, "no list of dicts"),
+        (["anna@ok.example"], "no list of dicts"),
+        ([{"to": [{"name": "Anna"}]}], "no list of dicts"),
+        ([{"subject": "to nobody"}], "nobody who is to have it now"),
+    ],
+)
+def test_personalizations_that_cannot_be_judged_are_not_sent(handed_over, given, why):
+    email = sent(personalizations=given)
+    assert (handed_over, email.status) == ([], Status.BURIED)
+    assert why in email.last_error
+
+
+def test_personalizations_are_not_redirected_but_refused(settings, handed_over):
+    settings.DBQUEUE = {**settings.DBQUEUE, **FENCES["override"]}
+    email = sent(personalizations=entries("anna@ok.example"))
+    assert (handed_over, email.status) == ([], Status.BURIED)
+    assert "MAIL_OVERRIDE_RECIPIENTS cannot redirect" in email.last_error
 
 
 def test_an_empty_one_is_sent(fenced):

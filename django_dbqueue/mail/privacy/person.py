@@ -99,7 +99,24 @@ class Person:
                 kept = self.out_of_text(value)
             if kept or not value:
                 headers.append([name, kept])
-        return {**stored, **lists, "headers": headers, "extra": self.out_of_any(stored["extra"])}
+        extra = self.out_of_any(self._out_of_personalizations(stored["extra"]))
+        return {**stored, **lists, "headers": headers, "extra": extra}
+
+    def _out_of_personalizations(self, extra: dict[str, Any]) -> dict[str, Any]:
+        """Without their places in it: with a word there the provider would refuse all of it."""
+        try:
+            kept = [self._out_of_entry(one) for one in extra["personalizations"]]
+        except (AttributeError, KeyError, TypeError):
+            return extra
+        return {**extra, "personalizations": [one for one in kept if one.get("to")]}
+
+    def _out_of_entry(self, entry: dict[str, Any]) -> dict[str, Any]:
+        without: dict[str, Any] = {
+            name: [one for one in entry[name] or () if not self.is_at(one["email"])]
+            for name in ("to", "cc", "bcc")
+            if name in entry
+        }
+        return {**entry, **without}
 
 
 def _pattern(local: str, domain: str) -> str:

@@ -15,6 +15,9 @@ ORIGINAL = "X-Original-To"
 LISTS = ("to", "cc", "bcc")
 # What packages for providers keep by recipient.
 BY_RECIPIENT = ("merge_data", "merge_headers", "merge_metadata")
+UNREADABLE = "not sent: its personalizations are no list of dicts with to, cc and bcc"
+UNKNOWN = "not sent: its personalizations name %s, who is none of its own recipients"
+NOBODY = "not sent: its personalizations name nobody who is to have it now"
 # A mailer that looks at headers may send by these to people whom nobody has judged.
 ADDRESSING = {
     *("to", "cc", "bcc", "apparently-to"),
@@ -111,9 +114,11 @@ class Envelope:
     def address_headers(self) -> None:
         """The headers as well, for mailers that have no envelope next to them, as SMTP has.
 
-        In staging ``ValueError`` where they could send to people whom nobody has judged.
+        ``ValueError`` where they could send to people whom nobody has judged.
         """
         message, wanted = self.message, self.handed_over_for
+        if entries := getattr(message, "personalizations", None):
+            message.personalizations = self._narrowed(entries)  # type: ignore[attr-defined]
         for name in LISTS:
             setattr(message, name, [one for one in getattr(message, name) if one in wanted])
         known = set(map(address_of, wanted))
@@ -131,6 +136,37 @@ class Envelope:
             )
         headers = message.extra_headers.items()
         message.extra_headers = {k: v for k, v in headers if k.lower() not in ADDRESSING}
+
+    def _narrowed(self, entries: Any) -> list[dict[str, Any]]:
+        """The personalizations of django-sendgrid-v5, which sends to the people in them, and to
+        none of the message's own."""
+        if self.instead:
+            raise ValueError(
+                "not sent: personalizations name recipients of their own, which "
+                "MAIL_OVERRIDE_RECIPIENTS cannot redirect"
+            )
+        try:
+            narrowed = [
+                {k: self._wanted_of(v) if v and k in LISTS else v for k, v in entry.items()}
+                for entry in entries
+            ]
+        except (AttributeError, KeyError, TypeError):
+            raise ValueError(UNREADABLE) from None
+        if not (kept := [entry for entry in narrowed if entry.get("to")]):
+            raise ValueError(NOBODY)
+        return kept
+
+    def _wanted_of(self, people: Any) -> list[Any]:
+        wanted, withheld = set(map(normal, self._wanted)), set(map(normal, self._withheld))
+        kept = []
+        for person in people:
+            address = address_of(person["email"])
+            key = normal(address)
+            if address in self._wanted or key in wanted - withheld:
+                kept.append(person)
+            elif key not in withheld:
+                raise ValueError(UNKNOWN % address)
+        return kept
 
 
 def envelope_for(message: EmailMessage, deliveries: Deliveries, *, refused_too: bool) -> Envelope:
