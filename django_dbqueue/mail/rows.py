@@ -33,13 +33,14 @@ def windows(rows: "QuerySet[T]", *, newest_first: bool = False) -> "Iterator[Que
     order, within, beyond = "pk", "pk__lte", "pk__gt"
     if newest_first:
         last, order, within, beyond = Min, "-pk", "pk__gte", "pk__lt"
+    left = rows
     while True:
-        keys = rows.order_by(order).values("pk")[:WINDOW_ROWS]
+        keys = left.order_by(order).values("pk")[:WINDOW_ROWS]
         end = keys.aggregate(end=last("pk"))["end"]
         if end is None:
             return
-        yield rows.filter(**{within: end})
-        rows = rows.filter(**{beyond: end})
+        yield left.filter(**{within: end})
+        left = rows.filter(**{beyond: end})
 
 
 def inserts(emails: Sequence[Email]) -> list[list[Email]]:

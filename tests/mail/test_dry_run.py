@@ -7,11 +7,13 @@ import pytest
 from django.core.management import call_command
 from django.utils import timezone
 
+from django_dbqueue.mail import rows
 from django_dbqueue.mail.models import Email, Mailer, Suppression
 from django_dbqueue.mail.models.suppression import Reason
 from django_dbqueue.states import Status
 from tests.kit.jobs import fresh, overwrite
 from tests.kit.mail import USING, deliver_to, queued, run_mail, setting
+from tests.kit.query_plans import captured
 
 pytestmark = pytest.mark.usefixtures("db_rows")
 
@@ -132,3 +134,19 @@ def test_mail_of_a_table_that_is_paused_as_a_whole_is_told(tell):
     Email.objects.pause("*")
     told, count = tell()
     assert (count, told[email.pk].endswith("is paused")) == (0, True)
+
+
+@pytest.mark.parametrize("newest_first", [False, True])
+def test_a_late_part_of_a_table_is_asked_for_in_no_more_words_than_an_early_one(
+    monkeypatch, newest_first
+):
+    monkeypatch.setattr(rows, "WINDOW_ROWS", 2)
+    keys = [queued("anna").pk for _ in range(21)]
+    with captured(Email._meta.db_table) as statements:
+        parts = [
+            [one.pk for one in part.order_by("pk")]
+            for part in rows.windows(Email.objects.all(), newest_first=newest_first)
+        ]
+    assert sorted(pk for part in parts for pk in part) == keys
+    lengths = [len(one.sql) for one in statements]
+    assert max(lengths) == max(lengths[:4])
