@@ -45,6 +45,16 @@ def test_ten_mails_ask_for_pauses_as_often_as_one_and_for_suppressions_once_each
     assert (count(asked, suppressions), count(asked_by_ten, suppressions)) == (1, 10)
 
 
+def test_a_pause_that_is_over_costs_nothing_more(server, monkeypatch):
+    monkeypatch.setattr(mailers, "CACHE_SECONDS", 60)
+    Mailer.objects.pause(MAILER, 0, "421 later")
+    Mailer.objects.update(paused_until=timezone.now() - timedelta(hours=1))
+    sent("anna")
+    with CaptureQueriesContext(connection) as asked:
+        assert sent("anna").mail_state == "sent"
+    assert count(asked, Mailer._meta.db_table) == 0
+
+
 def count(captured, table):
     return sum(table in query["sql"] for query in captured.captured_queries)
 

@@ -65,7 +65,7 @@ class MailerManager(models.Manager["Mailer"]):
         """Seconds that a mailer rests; what others say of that is seen within a second."""
 
         def is_at_work() -> bool:
-            paused = self._written().filter(name=name, paused_until__isnull=False)
+            paused = self._written().filter(name=name, paused_until__gt=DbNow())
             return not paused.exists()
 
         if at_work.was_so(name, is_at_work):
