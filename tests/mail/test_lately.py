@@ -10,7 +10,7 @@ from django.utils import timezone
 from django_dbqueue.mail.models import Mailer, Suppression
 from django_dbqueue.mail.models import mailer as mailers
 from django_dbqueue.mail.models.suppression import Reason
-from tests.kit.mail import MAILER, queued, run_mail, sent
+from tests.kit.mail import MAILER, queued, run_mail, sent, setting
 from tests.kit.waiting import wait_until
 
 pytestmark = pytest.mark.usefixtures("db_rows")
@@ -25,9 +25,10 @@ def nothing_known():
 
 def forget():
     mailers.at_work.forget()
+    mailers.known.forget()
 
 
-def test_ten_mails_ask_for_pauses_as_often_as_one_and_for_suppressions_once_each(
+def test_ten_mails_ask_for_their_mailer_as_often_as_one_and_for_suppressions_once_each(
     server, monkeypatch
 ):
     monkeypatch.setattr(mailers, "CACHE_SECONDS", 60)
@@ -40,9 +41,21 @@ def test_ten_mails_ask_for_pauses_as_often_as_one_and_for_suppressions_once_each
     forget()
     with CaptureQueriesContext(connection) as asked_by_ten:
         run_mail()
-    pauses, suppressions = Mailer._meta.db_table, Suppression._meta.db_table
-    assert count(asked, pauses) == count(asked_by_ten, pauses) == 1
+    mailer, suppressions = Mailer._meta.db_table, Suppression._meta.db_table
+    # Whether it rests, and whether it is in the list.
+    assert count(asked, mailer) == count(asked_by_ten, mailer) == 2
     assert (count(asked, suppressions), count(asked_by_ten, suppressions)) == (1, 10)
+
+
+@pytest.mark.parametrize("limits", [{}, {MAILER or "default": {"hour": 5}}])
+def test_a_mailer_is_in_the_list_once_mail_was_sent_by_it_whether_it_has_a_limit_or_not(
+    server, settings, limits
+):
+    setting(settings, MAIL_LIMITS=limits)
+    queued("anna")
+    assert not Mailer.objects.exists()
+    run_mail()
+    assert [one.name for one in Mailer.objects.all()] == [MAILER or "default"]
 
 
 def test_a_pause_that_is_over_costs_nothing_more(server, monkeypatch):

@@ -91,10 +91,11 @@ def _must_wait(email: Any, count: int) -> bool:
             email.release()  # nobody claims it in the meantime
             return True
         turn.count = count
-        Mailer.objects.make_known(mailer_of(email.using))
     elif count and (wait := Mailer.objects.ask(email.using, count, email._state.db)):
         email.release(wait)
         return True
+    if count:
+        Mailer.objects.make_known(mailer_of(email.using))
     return False
 
 
