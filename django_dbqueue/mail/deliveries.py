@@ -157,6 +157,14 @@ class Deliveries:
         wanted = set(outcomes)
         return {a: one for a, one in self.by_address.items() if one.outcome in wanted}
 
+    def doubtful(self) -> dict[str, Delivery]:
+        """Who may have got it, whatever was said at a later attempt."""
+        return {
+            address: one
+            for address, one in self.by_address.items()
+            if one.outcome is Outcome.IN_DOUBT or (one.doubts and one.outcome not in SENT)
+        }
+
     def summary(self) -> str:
         """Everybody who has not got the message, and why, in one line."""
         missing = self.having(set(Outcome) - SENT)

@@ -23,7 +23,7 @@ def mark_as_sent(email: Email, by: str = "") -> bool:
     def mark() -> bool:
         row = locked(table, Email, email.pk)
         deliveries = Deliveries(row.deliveries) if row is not None else Deliveries({})
-        doubtful = deliveries.having({Outcome.IN_DOUBT})
+        doubtful = deliveries.doubtful()
         if not doubtful or row.status != Status.BURIED:
             return False
         deliveries.by_address |= dict.fromkeys(doubtful, answer)

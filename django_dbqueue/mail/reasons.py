@@ -43,7 +43,7 @@ def reasons(table: Table, key: Any) -> list[str]:
         if count := len(Suppression.objects.among(waiting)):
             text = _("Recipients that are suppressed, and get nothing: %(number)s of %(total)s.")
             found.append(text % _of(count, len(waiting)))
-    elif count := len(known.having({Outcome.IN_DOUBT})):
+    elif count := len(known.doubtful()):
         found.append(_doubt(count))
     total = len(known.by_address)
     if count := len(known.having(SENT)):

@@ -11,7 +11,7 @@ from django_dbqueue.mail.models import Email
 from django_dbqueue.mail.sending import connections
 from django_dbqueue.mail.sending.connections import Conversation, Listening
 from django_dbqueue.states import Status
-from tests.kit.jobs import fresh
+from tests.kit.jobs import fresh, overwrite
 from tests.kit.mail import (
     MEMORY,
     deliver_to,
@@ -23,6 +23,7 @@ from tests.kit.mail import (
     sent,
     setting,
 )
+from tests.kit.mail_admin import page_of, text_of
 
 pytestmark = [pytest.mark.usefixtures("db_rows", "impatient"), pytest.mark.any_database]
 
@@ -160,6 +161,23 @@ def test_what_a_server_says_in_between_does_not_begin_the_count_anew(server):
     del server.to_recipients["stall"]
     email = retried(retried(email))
     assert (email.mail_state, len(server.unanswered)) == ("in doubt", 3)
+
+
+@pytest.mark.parametrize("answer", ["450 busy", "550 no such user"])
+def test_who_may_have_it_is_left_to_a_person_whatever_the_last_attempt_came_to(
+    server, browser, answer
+):
+    email = sent("stall", "anna")
+    server.to_recipients["stall"] = answer
+    overwrite(email, attempts=Email.policy().max_attempts - 1)
+    email = retried(email)
+    assert (email.status, email.mail_state, email.is_in_doubt) == (Status.BURIED, "in doubt", True)
+    page = text_of(browser.get(page_of(email)))
+    assert "<td>stall@x.example</td><td>in doubt</td>" in page
+    assert "It is in doubt whether a recipient got it" in page
+    assert mark_as_sent(email)
+    run_mail()
+    assert fresh(email).mail_state == "sent"
 
 
 def held(server, settings):

@@ -80,15 +80,16 @@ def shown_subject(email: Any) -> str:
 def recipients(email: Any, may_inspect: bool) -> list[Recipient]:
     """Everybody it is for, with what is known of each; names next to addresses are left out,
     and what a server said is only shown to people who may inspect emails."""
-    known = Deliveries(email.deliveries).by_address
+    deliveries = Deliveries(email.deliveries)
+    known, doubtful = deliveries.by_address, deliveries.doubtful() if email.is_in_doubt else {}
     named = [address_of(bare) for _name, bare in getaddresses([email.recipients]) if bare]
     found = []
     for address in dict.fromkeys([*named, *known]):
         if one := known.get(address):
             text = one.text if may_inspect else ""
-            found.append(
-                Recipient(address, str(OUTCOMES[one.outcome]), one.code, text, _moment(one.at))
-            )
+            outcome = Outcome.IN_DOUBT if address in doubtful else one.outcome
+            word = str(OUTCOMES[outcome])
+            found.append(Recipient(address, word, one.code, text, _moment(one.at)))
         else:
             found.append(Recipient(address, _("nothing known yet"), None, "", ""))
     return found

@@ -138,7 +138,7 @@ class EmailFields(Traced):
     def is_in_doubt(self) -> bool:
         """Whether it is held for a person, as somebody may have got it or not."""
         is_held = self.status == Status.BURIED  # type: ignore[attr-defined]
-        return is_held and bool(Deliveries(self.deliveries).having({Outcome.IN_DOUBT}))
+        return is_held and bool(Deliveries(self.deliveries).doubtful())
 
     def _by_deliveries(self, status: int) -> str:
         """What the recipients' outcomes say better than the state of the job; '' = nothing."""
