@@ -27,6 +27,7 @@ from .deliveries import (
     iso_seconds,
     read_entry,
 )
+from .in_doubt import finish
 from .models import Email, ProviderNote, Suppression
 from .models.provider import NAME_MAX_CHARS
 from .models.suppression import Reason, normal
@@ -151,6 +152,9 @@ def _note_in(model: Any, key: Any, address: str, news: Delivery) -> bool:
     deliveries.by_address |= new
     if new and not amend(table, row, {"deliveries": deliveries.stored()}):
         return False
+    is_buried = model is Email and row.status == Status.BURIED
+    if new and is_buried and not deliveries.having(OPEN | {Outcome.REFUSED}):
+        finish(table, row)
     return bool(known)
 
 

@@ -136,12 +136,33 @@ def test_of_an_attempt_whose_answer_was_lost_the_provider_knows_more(esp, outcom
     assert len(esp) == (then is None)
 
 
-def test_mail_in_doubt_that_was_delivered_reads_sent(esp):
+@pytest.mark.parametrize(
+    ("others", "state", "status"),
+    [
+        ({}, "sent", Status.DONE),
+        ({"berta@x.example": {"outcome": "suppressed"}}, "partly sent", Status.DONE),
+        ({"berta@x.example": {"outcome": "refused"}}, "partly sent", Status.BURIED),
+        ({"berta@x.example": {"outcome": "in doubt"}}, "in doubt", Status.BURIED),
+    ],
+)
+def test_mail_in_doubt_ends_as_any_other_once_it_was_delivered(esp, others, state, status):
+    Suppression.objects.create(address="berta@x.example")
+    email = queued("anna", *("berta" for _ in others))
+    doubt = {"anna@x.example": {"outcome": "in doubt"}}
+    overwrite(email, status=Status.BURIED, finished_at=LATE, deliveries=doubt | others)
+    tell("delivered", message_id=email.message_id)
+    assert fresh(email).deliveries["anna@x.example"]["outcome"] == "delivered"
+    run_mail()
+    assert (fresh(email).mail_state, fresh(email).status, esp) == (state, status, [])
+
+
+def test_an_erased_mail_in_doubt_reads_sent_once_it_was_delivered(esp):
     email = queued("anna")
     doubt = {"anna@x.example": {"outcome": "in doubt"}}
-    overwrite(email, status=Status.BURIED, finished_at=LATE, deliveries=doubt)
+    columns = {"finished_at": LATE, "is_erased": True, "message": ""}
+    overwrite(email, status=Status.BURIED, deliveries=doubt, **columns)
     tell("delivered", message_id=email.message_id)
-    assert fresh(email).mail_state == "sent"
+    assert (fresh(email).mail_state, fresh(email).status) == ("sent", Status.BURIED)
 
 
 def test_a_soft_bounce_ends_when_it_was_delivered_after_all_but_not_before(esp):
