@@ -7,6 +7,7 @@ import re
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
+from enum import IntEnum
 from functools import partial
 from typing import Any
 
@@ -33,7 +34,16 @@ from .models.provider import NAME_MAX_CHARS
 from .models.suppression import Reason, normal
 from .rows import PLACES, amend, locked, mail_table
 
-Run = Callable[[Any, Callable[[], bool]], bool | None]
+
+class Found(IntEnum):
+    """What an event is about."""
+
+    NOTHING = 0  # of ours, or not yet
+    IN_HAND = 1  # of a worker, just now
+    NOTED = 2
+
+
+Run = Callable[[Any, Callable[[], Found]], Found | None]
 
 ADDRESS_MAX_CHARS = 320
 REJECTED = {
@@ -65,9 +75,9 @@ def receive(event: Any, esp_name: str, **_: Any) -> None:
     """Stop messages to an address that bounced for good, complained or unsubscribed, and note in
     the email that the event is about, archived or not, what became of it.
 
-    What is bad news of an email that is not recorded yet, or in a worker's hands, is kept for an
-    hour until it can be noted (``LateEvents``); what is about none of ours does no more than the
-    first.
+    What is told of an email in a worker's hands, and bad news of one that is not recorded yet, is
+    kept for an hour until it can be noted (``LateEvents``); what is about none of ours does no more
+    than the first.
     """
     address = clean(address_of(event.recipient or ""))
     if "@" not in address:
@@ -80,8 +90,9 @@ def receive(event: Any, esp_name: str, **_: Any) -> None:
     if outcome is None or not name:
         return
     news = Delivery(outcome, _code(event), _text(event), iso_seconds(event.timestamp))
-    # Of what cannot be noted yet, only what the email's own outcome would not say anyway.
-    if not note(name, address, news, in_transaction) and outcome is Outcome.REFUSED:
+    found = note(name, address, news, in_transaction)
+    # Of what nobody knows yet, only what the email's own outcome would not say anyway.
+    if found is Found.IN_HAND or (found is Found.NOTHING and outcome is Outcome.REFUSED):
         kept = {"address": address[:ADDRESS_MAX_CHARS], "news": asdict(news)}
         ProviderNote.objects.using(mail_table().connection.alias).create(name=name, **kept)
 
@@ -116,14 +127,15 @@ def _speaks_of_soft(told: Any) -> bool:
     )
 
 
-def note(name: str, address: str, news: Delivery, run: Run) -> bool:
-    """Write it into the email that a provider calls so; False where there is none, or not yet."""
+def note(name: str, address: str, news: Delivery, run: Run) -> Found:
+    """Write it into the email that a provider calls so, where there is one by now."""
     table = mail_table()
-    noted = False
+    found = Found.NOTHING
     for model in PLACES:
         for key in keys_by_name(model, table.connection.alias, [name])[:ROWS_BY_NAME_MAX]:
-            noted |= bool(run(table.connection, partial(_note_in, model, key, address, news)))
-    return noted
+            one = run(table.connection, partial(_note_in, model, key, address, news))
+            found = max(found, one or Found.NOTHING)
+    return found
 
 
 def keys_by_name(model: Any, alias: str, names: list[str]) -> list[Any]:
@@ -141,21 +153,23 @@ def keys_by_name(model: Any, alias: str, names: list[str]) -> list[Any]:
     return sorted(found)
 
 
-def _note_in(model: Any, key: Any, address: str, news: Delivery) -> bool:
+def _note_in(model: Any, key: Any, address: str, news: Delivery) -> Found:
     table = mail_table()
     row = locked(table, model, key)
-    if row is None or (model is Email and row.status == Status.CLAIMED):
-        return False
+    if row is None:
+        return Found.NOTHING
+    if model is Email and row.status == Status.CLAIMED:
+        return Found.IN_HAND
     deliveries = Deliveries(row.deliveries)
     known = [one for one in deliveries.by_address if normal(one) == normal(address)]
     new = {one: news for one in known if _is_new(news, deliveries.by_address[one])}
     deliveries.by_address |= new
     if new and not amend(table, row, {"deliveries": deliveries.stored()}):
-        return False
+        return Found.IN_HAND
     is_buried = model is Email and row.status == Status.BURIED
     if new and is_buried and not deliveries.having(OPEN | {Outcome.REFUSED}):
         finish(table, row)
-    return bool(known)
+    return Found.NOTED if known else Found.NOTHING
 
 
 def _is_new(news: Delivery, known: Delivery) -> bool:
@@ -199,7 +213,7 @@ class LateEvents:
             if (
                 news is None
                 or _is_older(one, KEEP_NEWS_SECONDS)
-                or note(one.name, one.address, news, try_once_in_transaction)
+                or note(one.name, one.address, news, try_once_in_transaction) is Found.NOTED
             ):
                 done.append(one.pk)
         return _delete(rows, done) + self._forget_names(rows)
