@@ -33,16 +33,30 @@ def page(browser, email):
     return browser.get(f"{LIST}{email.pk}/change/").content.decode()
 
 
-def its_worker_died():
-    """Mail whose worker was killed while it had it."""
-    email = queued("anna")
-    job = claim_one(Email)
+def while_it_was_sent(job):
+    """Its worker was lost, and has not written how that ended."""
+    with pytest.raises(Exception, match="in doubt"):
+        job.run()
     assert reap_owner(table(Email), job.claim_owner) == 1
+
+
+def while_it_was_run(job):
+    """Its child died, which may have sent it without a mark."""
+    assert reap_owner(table(Email), job.claim_owner, started=[str(job.pk)]) == 1
+
+
+def cut_off(how):
+    email = queued("stall")
+    how(claim_one(Email))
     run_mail()
     return fresh(email)
 
 
-WAYS = {"no answer": lambda: sent("stall"), "a dead worker": its_worker_died}
+WAYS = {
+    "no answer": lambda: sent("stall"),
+    "a lost worker": lambda: cut_off(while_it_was_sent),
+    "a dead child": lambda: cut_off(while_it_was_run),
+}
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -97,17 +111,18 @@ def test_who_was_refused_is_not_asked_again_by_that(server):
     assert (server.connections, mark_as_sent(email)) == (seen, False)
 
 
-def kept_back(settings, when):
-    """Mail to anna, whose worker died, and to two who may not have it."""
+def kept_back(server, settings, how, when):
+    """Mail that was cut off on its way to one, and that two others may not have."""
     setting(settings, MAIL_ALLOWED_DOMAINS=["x.example"])
-    email = queued("anna", "berta", "carl@elsewhere.example")
+    Suppression.objects.suppress("berta@x.example", Reason.BOUNCE)
+    email = queued("stall", "berta", "carl@elsewhere.example")
     job = claim_one(Email)
     if when == "at an attempt before":
-        Suppression.objects.suppress("berta@x.example", Reason.BOUNCE)
+        server.to_recipients["stall"] = "450 busy"
         server_says_later(job)
+        del server.to_recipients["stall"]
         job = claim_one(Email)
-    assert reap_owner(table(Email), job.claim_owner) == 1
-    Suppression.objects.suppress("berta@x.example", Reason.BOUNCE)
+    how(job)
     run_mail()
     return fresh(email)
 
@@ -118,22 +133,22 @@ def server_says_later(job):
     job.release()
 
 
+@pytest.mark.parametrize("how", [while_it_was_sent, while_it_was_run])
 @pytest.mark.parametrize("when", ["at an attempt before", "never before"])
-def test_who_may_not_have_it_is_not_in_doubt_with_those_who_may(server, settings, when):
-    server.to_recipients["anna"] = "450 busy"
-    email = kept_back(settings, when)
+def test_who_may_not_have_it_is_not_in_doubt_with_those_who_may(server, settings, how, when):
+    email = kept_back(server, settings, how, when)
     others = {"berta": ("suppressed", None), "carl": ("not allowed", None)}
     assert email.mail_state == "in doubt"
-    assert outcomes(email) == {"anna": ("in doubt", None), **others}
+    assert outcomes(email) == {"stall": ("in doubt", None), **others}
     assert mark_as_sent(email)
     run_mail()
-    assert outcomes(fresh(email)) == {"anna": ("delivered", None), **others}
+    assert outcomes(fresh(email)) == {"stall": ("delivered", None), **others}
     assert (fresh(email).status, fresh(email).mail_state) == (Status.DONE, "partly sent")
 
 
 def test_where_nobody_may_have_it_there_is_no_doubt(server):
     email = queued("berta")
-    assert reap_owner(table(Email), claim_one(Email).claim_owner) == 1
+    while_it_was_run(claim_one(Email))
     Suppression.objects.suppress("berta@x.example", Reason.BOUNCE)
     [told] = DryRun().lines()
     assert "in doubt" not in told
@@ -142,6 +157,18 @@ def test_where_nobody_may_have_it_there_is_no_doubt(server):
         "failed",
         {"berta": ("suppressed", None)},
     )
+
+
+def test_what_a_lost_worker_had_claimed_and_not_begun_to_send_is_in_no_doubt(server):
+    emails = [queued("anna") for _ in range(3)]
+    jobs = Email.objects.claim(limit=3, owner="lost")
+    assert reap_owner(table(Email), "lost") == len(jobs) == 3
+    told = DryRun()
+    assert ["in doubt" in line for line in told.lines()] == [False] * 3
+    assert told.would_be_sent == 3
+    run_mail()
+    assert [fresh(email).mail_state for email in emails] == ["sent"] * 3
+    assert server.got("anna") == 3
 
 
 def test_who_was_refused_is_not_asked_again_with_those_who_were_put_off(server):

@@ -101,9 +101,9 @@ MUTANTS = [
     ),
     (
         SEND,
-        "if holds and (email.crashes or email.losses) and envelope.recipients:",
+        "if holds and email.crashes and envelope.recipients:",
         "if False:",
-        "what a dead worker may have sent is sent again though it is to be held",
+        "what a dead child may have sent is sent again though it is to be held",
     ),
     (SEND, "if deliveries.having(OPEN):", "if False:", "who was put off is given up"),
     (

@@ -67,7 +67,7 @@ class DryRun:
         deliveries = Deliveries(email.deliveries)
         was_cut_off = deliveries.is_under_way
         envelope = envelope_for(message, deliveries, refused_too=not email.attempts)
-        was_cut_off |= bool((email.crashes or email.losses) and envelope.recipients)
+        was_cut_off |= bool(email.crashes and envelope.recipients)
         if was_cut_off and mail_conf["IN_DOUBT"] == "hold":
             held.insert(0, _("in doubt: kept for a person"))
         if envelope.recipients and not held:

@@ -63,8 +63,8 @@ def send(email: Any) -> None:
     if is_first:
         deliveries.forget_doubts()
     envelope = envelope_for(message, deliveries, refused_too=is_first)
-    if holds and (email.crashes or email.losses) and envelope.recipients:
-        # An older release, or a worker without this setting, has sent it without a mark.
+    if holds and email.crashes and envelope.recipients:
+        # It was being run when its child died: one without this setting sends without a mark.
         deliveries.note(envelope.recipients, Delivery(Outcome.IN_DOUBT, text=CUT_OFF))
         _hold(email, deliveries)
     error = None
