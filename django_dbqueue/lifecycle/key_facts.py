@@ -6,7 +6,7 @@ from typing import Any
 
 from ..states import CLAIMABLE, HELD, PROMOTABLE, Status
 from .execute import placeholders, rows
-from .keys import BLOCK, PARKED, SKIP
+from .keys import BLOCK, FAIL, PARKED, SKIP
 from .table import Table
 
 KEYS = 100  # of one statement
@@ -28,6 +28,10 @@ class Heads:
         first = min(ids, default=None)
         is_blocked = order == BLOCK and self.buried is not None
         return None if is_blocked and first is not None and self.buried < first else first
+
+    def dooms(self, pk: Any, order: str) -> bool:
+        """Whether a claim that meets this one buries it, as one before it is buried."""
+        return order == FAIL and self.buried is not None and bool(self.buried < pk)
 
 
 def count_claimed(

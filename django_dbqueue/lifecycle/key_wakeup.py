@@ -4,7 +4,7 @@ A wake-up that is lost, as by a kill between two commits, is made up for by ``wa
 which every reaper calls every second.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
@@ -13,7 +13,7 @@ from ..states import CLAIMABLE, HELD, Status
 from .enqueue import notify_workers
 from .execute import changed_once, rows, try_once
 from .key_facts import count_claimed, find_heads, keys_of, parked_keys, with_parked
-from .keys import FAIL, PARKED, rule_in
+from .keys import PARKED, Rule, rule_in
 from .table import Table
 
 WOKEN_MAX = 20  # jobs of one key at once
@@ -82,28 +82,33 @@ def wake_forgotten(table: Table, after: str = "") -> tuple[int, str]:
 
 def _next(table: Table, name: str, under_way: int) -> list[Any]:
     """The raw keys of jobs that may be claimed next."""
-    parked = rows(
-        table.connection,
-        f"SELECT {table.pk}, queue, concurrency_limit, key_order FROM {table.name} "
-        f"WHERE {PARKED} AND concurrency_key = %s ORDER BY priority, {table.pk} LIMIT {WOKEN_MAX}",
-        [name],
-    )
+    sql = f"{_own_rules(table)} WHERE {PARKED} AND concurrency_key = %s"
+    order = f"ORDER BY priority, {table.pk} LIMIT {WOKEN_MAX}"
+    parked = rows(table.connection, f"{sql} {order}", [name])
+    rules = {pk: rule_in(table, *own) for pk, *own in parked}
     found: list[Any] = []
-    for pk, queue, limit, order in parked:
-        rule = rule_in(table, queue, limit, order)
+    for pk, rule in rules.items():
         if rule.is_fifo:
-            return found or _first_in_order(table, name, rule.order, under_way)
+            return found or ([] if under_way else _first_in_order(table, name, rules))
         if under_way + len(found) < rule.limit:
             found.append(pk)
     return found
 
 
-def _first_in_order(table: Table, name: str, order: str, under_way: int) -> list[Any]:
-    if under_way:
-        return []
+def _first_in_order(table: Table, name: str, rules: Mapping[Any, Rule]) -> list[Any]:
+    """The lowest parked id, unless a claim that meets it would park it again: it judges by the rule
+    of its row."""
     heads = find_heads(table, [name])[name]
-    if order == FAIL and heads.buried is not None:
-        # The claim that meets it buries it.
-        return [heads.parked]
-    first = heads.first(order)
-    return [first] if first is not None and first == heads.parked else []
+    rule = rules.get(heads.parked)
+    if rule is None:
+        sql = f"{_own_rules(table)} WHERE {table.pk} = %s"
+        for _, *own in rows(table.connection, sql, [heads.parked]):
+            rule = rule_in(table, *own)
+    if rule is None:
+        return []
+    is_next = not rule.is_fifo or heads.first(rule.order) == heads.parked
+    return [heads.parked] if is_next or heads.dooms(heads.parked, rule.order) else []
+
+
+def _own_rules(table: Table) -> str:
+    return f"SELECT {table.pk}, queue, concurrency_limit, key_order FROM {table.name}"

@@ -28,7 +28,7 @@ from .execute import changed, changed_once, in_transaction, placeholders, retry,
 from .failures import RECORDED, failure_of
 from .key_facts import Heads, count_claimed, find_heads
 from .key_wakeup import wake
-from .keys import FAIL, Rule, rule_in
+from .keys import Rule, rule_in
 from .table import Table
 
 logger = logging.getLogger("django_dbqueue")
@@ -70,7 +70,7 @@ def has_ready_keys(table: Table) -> bool:
 
 def stamp(table: Table, request: Claim) -> list[Any]:
     """Claim ready jobs of a queue, with keys and without; the raw keys of their rows."""
-    window, one_by_one = request.limit, False
+    window, one_by_one, parked = request.limit, False, list[Any]()
     for _ in range(ROUNDS):
         try:
             judged = _judged(table, partial(_look, table, request, window, one_by_one))
@@ -85,10 +85,11 @@ def stamp(table: Table, request: Claim) -> list[Any]:
             continue
         for key, head in judged.doomed.items():
             _bury_followers(table, key, head)
-        if judged.blocked:
-            _park(table, request.queue, judged)
+        before, parked = parked, _park(table, request.queue, judged) if judged.blocked else []
         if judged.taken or not (judged.blocked or judged.doomed):
             return judged.taken
+        if parked and parked == before:
+            return []  # what wakes them disagrees with us: a reaper has another try
         window = max(request.limit, WINDOW)
     return []
 
@@ -141,7 +142,7 @@ def _judge(table: Table, request: Claim, found: Sequence[Sequence[Any]]) -> Judg
             judged.taken.append(pk)
             continue
         heads, rule = judged.heads.get(key), rules[pk]
-        if rule.order == FAIL and heads and heads.buried is not None and heads.buried < pk:
+        if heads and heads.dooms(pk, rule.order):
             judged.doomed[key] = heads.buried
         elif _may_start(pk, rule, claimed.get(key, 0), heads):
             judged.taken.append(pk)
@@ -211,7 +212,7 @@ def _queue_model() -> Any:
     return apps.get_model("dbqueue", "Queue")
 
 
-def _park(table: Table, queue: str, judged: Judged) -> None:
+def _park(table: Table, queue: str, judged: Judged) -> list[Any]:
     """Put aside what is ready in a queue of the blocked keys; who is first in order stays ready."""
     names = sorted(judged.blocked)
     first = {heads.ready for heads in judged.heads.values()}
@@ -230,6 +231,7 @@ def _park(table: Table, queue: str, judged: Judged) -> None:
         changed(table.connection, f"{sql} WHERE {CLAIMABLE_BY_KEY} AND {among}", these)
     # A claim that ended after our look has woken nothing of this.
     wake(table, names)
+    return parked
 
 
 def _bury_followers(table: Table, key: str, head: Any) -> None:
