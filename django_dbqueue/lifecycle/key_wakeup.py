@@ -11,10 +11,11 @@ from typing import Any
 
 from ..states import CLAIMABLE, HELD, Status
 from .enqueue import notify_workers
-from .execute import changed_once, rows, try_once
+from .execute import rows, try_once, unlocked_keys
 from .key_facts import count_claimed, find_heads, keys_of, parked_keys, with_parked
 from .keys import PARKED, Rule, rule_in
 from .table import Table
+from .unlocked import change_unlocked
 
 WOKEN_MAX = 20  # jobs of one key at once
 KEYS_MAX = 200  # looked at in one pass
@@ -51,24 +52,21 @@ def wake(table: Table, names: Sequence[str], *, is_sure: bool = False) -> int:
     """Make ready what may be claimed by now of these concurrency keys; how many jobs.
 
     Of those that are ready already it is believed that they are claimed soon, unless ``is_sure``.
+    Others are woken instead of those whose rows somebody has locked.
     """
-
-    def work() -> int:
-        waiting = with_parked(table, names)
-        if not waiting:
-            return 0
-        states = (HELD,) if is_sure else (HELD, CLAIMABLE)
-        under_way = count_claimed(table, waiting, states)
-        found = [key for name in waiting for key in _next(table, name, under_way.get(name, 0))]
+    states = (HELD,) if is_sure else (HELD, CLAIMABLE)
+    sql = f"UPDATE {table.by_key} SET status = {Status.READY:d} WHERE {PARKED}"
+    connection, count = table.connection, 0
+    for is_careful in (False, True):
+        found = try_once(connection, partial(_wanted, table, names, states, is_careful))
         if not found:
-            return 0
-        among, these = table.dialect.among(table.pk, sorted(found))
-        sql = f"UPDATE {table.by_key} SET status = {Status.READY:d} WHERE {PARKED} AND {among}"
-        return changed_once(table.connection, sql, these)
-
-    count = try_once(table.connection, work) or 0
+            break
+        held: set[Any] = set()
+        count += change_unlocked(table, sql, [], found, held, is_patient=False)
+        if not held:
+            break
     if count:
-        notify_workers(table.connection, [Status.READY])
+        notify_workers(connection, [Status.READY])
     return count
 
 
@@ -80,12 +78,25 @@ def wake_forgotten(table: Table, after: str = "") -> tuple[int, str]:
     return (wake(table, names, is_sure=True) if names else 0), last
 
 
-def _next(table: Table, name: str, under_way: int) -> list[Any]:
-    """The raw keys of jobs that may be claimed next."""
+def _wanted(
+    table: Table, names: Sequence[str], states: Sequence[str], is_careful: bool
+) -> list[Any]:
+    """The raw keys of jobs that may be claimed next, of all of the keys."""
+    waiting = with_parked(table, names)
+    under_way = count_claimed(table, waiting, states)
+    found = (_next(table, name, under_way.get(name, 0), is_careful) for name in waiting)
+    return [pk for of_one in found for pk in of_one]
+
+
+def _next(table: Table, name: str, under_way: int, is_careful: bool) -> list[Any]:
+    """Those of one key; ``is_careful``: some are locked, which is looked at."""
     sql = f"{_own_rules(table)} WHERE {PARKED} AND concurrency_key = %s"
     order = f"ORDER BY priority, {table.pk} LIMIT {WOKEN_MAX}"
     parked = rows(table.connection, f"{sql} {order}", [name])
     rules = {pk: rule_in(table, *own) for pk, *own in parked}
+    if is_careful:
+        free = set(unlocked_keys(table, list(rules)))
+        rules = {pk: rule for pk, rule in rules.items() if pk in free}
     found: list[Any] = []
     for pk, rule in rules.items():
         if rule.is_fifo:

@@ -24,12 +24,13 @@ from ..exceptions import Bury, DBQueueError
 from ..states import CLAIMABLE, CLAIMABLE_BY_KEY, MOVES, Status
 from .claim_end import RetryDecision, freed
 from .errors import appended, entry
-from .execute import changed, changed_once, in_transaction, placeholders, retry, rows
+from .execute import changed_once, in_transaction, placeholders, retry, rows, unlocked_keys
 from .failures import RECORDED, failure_of
 from .key_facts import Heads, count_claimed, find_heads
 from .key_wakeup import wake
 from .keys import Rule, rule_in
 from .table import Table
+from .unlocked import change_unlocked
 
 logger = logging.getLogger("django_dbqueue")
 
@@ -71,9 +72,11 @@ def has_ready_keys(table: Table) -> bool:
 def stamp(table: Table, request: Claim) -> list[Any]:
     """Claim ready jobs of a queue, with keys and without; the raw keys of their rows."""
     window, one_by_one, parked = request.limit, False, list[Any]()
+    held = set[Any]()  # keys of rows that somebody has locked: they are passed over
     for _ in range(ROUNDS):
+        known = len(held)
         try:
-            judged = _judged(table, partial(_look, table, request, window, one_by_one))
+            judged = _judged(table, partial(_look, table, request, window, one_by_one, held))
         except _NoLock:
             _make_lock(table)
             continue
@@ -84,9 +87,9 @@ def stamp(table: Table, request: Claim) -> list[Any]:
             one_by_one = True
             continue
         for key, head in judged.doomed.items():
-            _bury_followers(table, key, head)
-        before, parked = parked, _park(table, request.queue, judged) if judged.blocked else []
-        if judged.taken or not (judged.blocked or judged.doomed):
+            _bury_followers(table, key, head, held)
+        before, parked = parked, _park(table, request.queue, judged, held)
+        if judged.taken or not (judged.blocked or judged.doomed or len(held) > known):
             return judged.taken
         if parked and parked == before:
             return []  # what wakes them disagrees with us: a reaper has another try
@@ -104,7 +107,14 @@ def _judged(table: Table, look: Callable[[str | None], Judged]) -> Judged:
     return in_transaction(table.connection, partial(look, None))
 
 
-def _look(table: Table, request: Claim, window: int, one_by_one: bool, first: str | None) -> Judged:
+def _look(
+    table: Table,
+    request: Claim,
+    window: int,
+    one_by_one: bool,
+    held: set[Any],
+    first: str | None,
+) -> Judged:
     """Within the transaction: judge the first candidates, and stamp those that may be claimed."""
     if first:
         with table.connection.cursor() as cursor:
@@ -115,9 +125,13 @@ def _look(table: Table, request: Claim, window: int, one_by_one: bool, first: st
         table.connection,
         f"SELECT {table.pk}, concurrency_key, concurrency_limit, key_order FROM {table.name} "
         f"WHERE {CLAIMABLE} AND queue = {place} ORDER BY priority, {table.pk} LIMIT %s",
-        [request.queue, window],
+        [request.queue, window + len(held)],
     )
-    judged = _judge(table, request, found)
+    judged = _judge(table, request, [row for row in found if row[0] not in held])
+    if set(judged.taken).difference(unlocked_keys(table, judged.taken)):
+        every = [pk for pk, *_ in found]
+        held.update(set(every).difference(unlocked_keys(table, every)))
+        judged = _judge(table, request, [row for row in found if row[0] not in held])
     keys = sorted(judged.taken)
     chunks = [[key] for key in keys] if one_by_one else [keys] if keys else []
     judged.taken = [key for chunk in chunks for key in _stamped(table, request, chunk, one_by_one)]
@@ -212,29 +226,31 @@ def _queue_model() -> Any:
     return apps.get_model("dbqueue", "Queue")
 
 
-def _park(table: Table, queue: str, judged: Judged) -> list[Any]:
+def _park(table: Table, queue: str, judged: Judged, held: set[Any]) -> list[Any]:
     """Put aside what is ready in a queue of the blocked keys; who is first in order stays ready."""
     names = sorted(judged.blocked)
+    if not names:
+        return []
     first = {heads.ready for heads in judged.heads.values()}
     found = rows(
         table.connection,
         f"SELECT {table.pk} FROM {table.name} WHERE {CLAIMABLE} "
         f"AND concurrency_key IN ({placeholders(names)}) "
-        f"AND queue = {table.dialect.placeholder(queue)} LIMIT {CHUNK}",
+        f"AND queue = {table.dialect.placeholder(queue)} LIMIT {CHUNK + len(held)}",
         [*names, queue],
     )
-    ready = [pk for (pk,) in found]
-    parked = sorted(set(ready) - first) or sorted(ready)
+    ready = {pk for (pk,) in found} - held
+    parked = sorted(ready - first) or sorted(ready)
     if parked:
-        among, these = table.dialect.among(table.pk, parked)
         sql = f"UPDATE {table.by_key} SET status = {Status.DELAYED:d}, retry_at = NULL"
-        changed(table.connection, f"{sql} WHERE {CLAIMABLE_BY_KEY} AND {among}", these)
+        sql = f"{sql} WHERE {CLAIMABLE_BY_KEY}"
+        change_unlocked(table, sql, [], parked, held)
     # A claim that ended after our look has woken nothing of this.
     wake(table, names)
     return parked
 
 
-def _bury_followers(table: Table, key: str, head: Any) -> None:
+def _bury_followers(table: Table, key: str, head: Any, held: set[Any]) -> None:
     """Those of a buried job, ready and parked: up to 500 of each."""
     reason = f"job {head} with the same key, which comes before it, is buried"
     sets, _ = freed(table, RetryDecision(Status.BURIED, 0, reason))
@@ -249,11 +265,12 @@ def _bury_followers(table: Table, key: str, head: Any) -> None:
         for (attempts, _), alike in groupby(sorted(followers, key=_history), key=_history):
             same = sorted(alike, key=lambda row: row[0])
             new = entry(Bury(reason), attempt=attempts, owner=None)
-            among, these = table.dialect.among(table.pk, [pk for pk, _, _ in same])
             sql = f"UPDATE {table.by_key} SET {sets}, {RECORDED} WHERE +status = {status:d}"
-            params = [appended(same[0][2], new), failure_of(new).fingerprint, *these]
-            count = changed(table.connection, f"{sql} AND {among}", params)
-            logger.warning("%s: jobs buried: %d; %s", table.label, count, reason)
+            params = [appended(same[0][2], new), failure_of(new).fingerprint]
+            keys = [pk for pk, _, _ in same]
+            count = change_unlocked(table, sql, params, keys, held)
+            if count:
+                logger.warning("%s: jobs buried: %d; %s", table.label, count, reason)
 
 
 def _history(row: Sequence[Any]) -> tuple[int, str]:

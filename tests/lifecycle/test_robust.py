@@ -32,7 +32,7 @@ from tests.kit.jobs import (
     start,
     table,
 )
-from tests.queueapp.models import ArchivedKept, Kept, Note, Pruned
+from tests.queueapp.models import ArchivedKept, Kept, Note, Pruned, Shared
 from tests.sweeps.codes import CODES
 
 pytestmark = pytest.mark.usefixtures("db_rows")
@@ -73,6 +73,11 @@ def locked(job):
 
 def rows_can_be_locked():
     return connection.features.has_select_for_update_skip_locked
+
+
+rows_are_locked = pytest.mark.skipif(
+    "connection.vendor == 'sqlite'", reason="there the whole database is locked"
+)
 
 
 @contextmanager
@@ -138,6 +143,71 @@ def test_a_dead_worker_stays_known_until_its_last_job_was_given_back():
     assert what.reaped == (1 if rows_can_be_locked() else 3)
     assert "taken for dead" in fresh(worker).stop_reason
     assert {fresh(job).status for job in jobs} == {Status.READY}
+
+
+def shared(count, tenant="a", **columns):
+    return [Shared.objects.create(tenant=tenant, **columns) for _ in range(count)]
+
+
+def keys(jobs):
+    return [job.pk for job in jobs]
+
+
+@rows_are_locked
+@pytest.mark.parametrize("limit", [1, 10])
+def test_a_claim_of_jobs_with_keys_passes_over_locked_ones_and_takes_others_of_their_keys(limit):
+    jobs = [*shared(3), *shared(1, "b"), *shared(1, "")]
+    with locked(jobs[0]):
+        assert keys(Shared.objects.claim(limit=limit)) == keys(jobs[1:])[:limit]
+        assert len(Shared.objects.claimed()) == (1 if limit == 1 else 4)
+
+
+@rows_are_locked
+def test_a_locked_job_whose_key_is_busy_keeps_no_claim_waiting_and_is_parked_later():
+    shared(2)
+    assert len(Shared.objects.claim(limit=10)) == 2
+    jobs = [*shared(2), *shared(1, "b")]
+    with locked(jobs[0]):
+        assert keys(Shared.objects.claim(limit=10)) == [jobs[2].pk]
+        assert [fresh(job).waits_for_key for job in jobs[:2]] == [False, True]
+    assert Shared.objects.claim(limit=10) == []
+    assert [fresh(job).waits_for_key for job in jobs[:2]] == [True, True]
+
+
+@rows_are_locked
+def test_another_job_of_a_key_is_woken_instead_of_a_locked_one():
+    shared(4)
+    first, second = Shared.objects.claim(limit=2)
+    assert Shared.objects.claim() == []
+    third, fourth = (job for job in Shared.objects.order_by("pk") if job.waits_for_key)
+    with locked(third):
+        first.complete()
+        assert keys(Shared.objects.claim(limit=10)) == [fourth.pk]
+    second.complete()
+    assert keys(Shared.objects.claim(limit=10)) == [third.pk]
+
+
+@rows_are_locked
+@pytest.mark.parametrize("order", ["block", "skip", "fail"])
+def test_no_claim_waits_for_the_locked_head_of_a_key_that_comes_in_order(order):
+    jobs = shared(3, key_order=order)
+    others = shared(1, "b")
+    with locked(jobs[0]):
+        assert keys(Shared.objects.claim(limit=10)) == keys(others)
+        assert Shared.objects.claim(limit=10) == []
+    assert keys(Shared.objects.claim(limit=10)) == [jobs[0].pk]
+
+
+@rows_are_locked
+def test_a_locked_follower_of_a_buried_head_is_buried_later():
+    jobs = shared(3, key_order="fail")
+    [head] = Shared.objects.claim(limit=1)
+    head.bury("no")
+    with locked(jobs[1]):
+        assert Shared.objects.claim(limit=10) == []
+        assert fresh(jobs[2]).status == Status.BURIED
+    assert Shared.objects.claim(limit=10) == []
+    assert fresh(jobs[1]).status == Status.BURIED
 
 
 def test_in_a_transaction_of_somebody_no_statement_is_run_again():
