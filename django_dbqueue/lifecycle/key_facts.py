@@ -4,6 +4,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from django.db.models import AutoField, IntegerField
+
 from ..states import CLAIMABLE, HELD, PROMOTABLE, Status
 from .execute import placeholders, rows
 from .keys import BLOCK, FAIL, PARKED, SKIP
@@ -111,6 +113,9 @@ def _lowest(table: Table, state: str) -> str:
     most = f"(SELECT j.priority {mine} ORDER BY j.priority DESC LIMIT 1)"
     first = f"(SELECT j.{table.pk} {mine} ORDER BY j.priority, j.{table.pk} LIMIT 1)"
     any_of_them = f"(SELECT MIN(j.{table.pk}) {mine})"
+    if not isinstance(table.model._meta.pk, AutoField | IntegerField):
+        # PostgreSQL knows no least UUID. Of numbers this might lead through all rows of the table.
+        any_of_them = f"(SELECT j.{table.pk} {mine} ORDER BY j.{table.pk} LIMIT 1)"
     return f"CASE WHEN {least} = {most} THEN {first} ELSE {any_of_them} END"
 
 

@@ -1,11 +1,14 @@
 """Concurrency keys whose jobs come in order, where heads fail: a claim is brief, whatever waits."""
 
+import uuid
+
 import pytest
-from django.db import connection
-from django.test.utils import CaptureQueriesContext
+from django.db import connection, models
+from django.test.utils import CaptureQueriesContext, isolate_apps
 
 from django_dbqueue.lifecycle import keyed_claim
 from django_dbqueue.lifecycle.key_wakeup import wake_forgotten
+from django_dbqueue.models import KeyedJob
 from django_dbqueue.states import Status
 from tests.kit.jobs import fresh, overwrite, reaper, table
 from tests.queueapp.models import Ordered
@@ -99,3 +102,31 @@ def test_a_claim_gives_up_where_what_it_parks_is_woken_each_time(monkeypatch):
     wake_forgotten(table(Ordered))
     assert keys(claim()) == [second.pk]
     assert fresh(first).status == Status.DONE
+
+
+@isolate_apps("tests.queueapp")
+def test_jobs_with_uuids_run_one_at_a_time_in_the_order_of_those():
+    class OrderedUuid(KeyedJob):
+        id = models.UUIDField(primary_key=True, default=uuid.uuid4)
+
+        class Meta(KeyedJob.Meta):
+            app_label = "queueapp"
+
+        class Policy:
+            key_order = "fifo"
+
+    numbers = [uuid.UUID(int=number) for number in range(1, 5)]
+    with connection.schema_editor() as editor:
+        editor.create_model(OrderedUuid)
+    try:
+        for number in numbers:
+            priority = 7 - number.int % 2
+            OrderedUuid.objects.create(id=number, concurrency_key="a", priority=priority)
+        found = []
+        while jobs := OrderedUuid.objects.claim(limit=10):
+            found += keys(jobs)
+            jobs[0].complete()
+        assert found == numbers
+    finally:
+        with connection.schema_editor() as editor:
+            editor.delete_model(OrderedUuid)
