@@ -56,7 +56,8 @@ def give_key(job: Any) -> None:
         if wanted is None:
             return
         job.concurrency_key = key_from(wanted, (job,), _Columns(job))
-    check_key_columns(job.concurrency_key, job.concurrency_limit, job.key_order)
+    if job.concurrency_key is not None:
+        check_name(job.concurrency_key, "concurrency_key")
 
 
 def follow_columns(job: Any, columns: Mapping[str, Any], *, is_anew: bool = False) -> bool:
@@ -126,11 +127,19 @@ def check_key_columns(key: Any, limit: Any, order: Any) -> None:
     """``ValidationError`` names the column that is out of its limits."""
     if key is not None:
         check_name(key, "concurrency_key")
+    check_limit(limit)
+    check_order(order)
+
+
+def check_limit(limit: Any) -> None:
     if limit is not None and not (
         isinstance(limit, int) and not isinstance(limit, bool) and 1 <= limit <= MAX_LIMIT
     ):
         problem = f"must be a whole number between 1 and {MAX_LIMIT}, not {shown(limit)}"
         raise ValidationError({"concurrency_limit": f"concurrency_limit {problem}"})
+
+
+def check_order(order: Any) -> None:
     if order is not None and order not in ORDERS:
         problem = f"must be one of {', '.join(ORDERS)}, not {shown(order)}"
         raise ValidationError({"key_order": f"key_order {problem}"})

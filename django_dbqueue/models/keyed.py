@@ -1,12 +1,20 @@
 """Queue tables whose jobs may share a concurrency key."""
 
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any, ClassVar
 
 from django.db import models
 from django.utils.translation import gettext_lazy
 
 from ..fields import NameField
-from ..lifecycle.keys import ORDERS, no_empty_key, status_with_another_key
+from ..lifecycle.keys import (
+    ORDERS,
+    check_limit,
+    check_order,
+    no_empty_key,
+    status_with_another_key,
+)
 from ..states import Status
 from .index import HotIndex, PartialIndex
 from .job import Job
@@ -42,6 +50,9 @@ class KeyedJob(KeyColumns, Job):
     """
 
     takes_keys: ClassVar[bool] = True
+    checked_columns: ClassVar[Mapping[str, Callable[[Any], None]]] = MappingProxyType(
+        {"concurrency_limit": check_limit, "key_order": check_order}
+    )
 
     class Meta(Job.Meta):
         abstract = True

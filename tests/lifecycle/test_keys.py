@@ -9,10 +9,12 @@ import pytest
 from django.core.exceptions import ValidationError
 from django.db import connection, transaction
 from django.db.models import F, QuerySet, Value
+from django.test.utils import isolate_apps
 
 from django_dbqueue.dialects import dialect_of
 from django_dbqueue.lifecycle import keyed_claim, reap
 from django_dbqueue.lifecycle.key_wakeup import wake_forgotten
+from django_dbqueue.models import KeyedJob
 from django_dbqueue.states import Status
 from django_dbqueue.testing import hidden_transaction
 from tests.kit.bounds import limits
@@ -227,6 +229,36 @@ def test_bad_keys_are_refused_and_nothing_is_written(columns, field):
         Shared.objects.create(**columns)
     assert field in caught.value.message_dict
     assert not Shared.objects.exists()
+
+
+@isolate_apps("tests.queueapp")
+@pytest.mark.parametrize("enqueue", ["enqueue", "enqueue_many", "bulk_create"])
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("concurrency_limit", 0),
+        ("concurrency_limit", 2**31),
+        ("concurrency_limit", True),
+        ("key_order", "some"),
+        ("key_order", "fifo"),
+        ("concurrency_key", "x" * 201),
+        ("concurrency_key", ""),
+    ],
+)
+def test_each_way_into_a_table_without_a_policys_key_refuses_bad_ones(enqueue, field, value):
+    class Unruled(KeyedJob):
+        class Meta(KeyedJob.Meta):
+            app_label = "queueapp"
+
+    columns = {"concurrency_key": "x", field: value}
+    ways = {
+        "enqueue": lambda: Unruled.objects.enqueue(**columns),
+        "enqueue_many": lambda: Unruled.objects.enqueue_many([columns, columns]),
+        "bulk_create": lambda: Unruled.objects.bulk_create([Unruled(**columns)]),
+    }
+    with pytest.raises(ValidationError) as caught:
+        ways[enqueue]()
+    assert set(caught.value.message_dict) == {field}
 
 
 # In order
