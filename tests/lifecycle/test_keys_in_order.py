@@ -72,6 +72,20 @@ def test_jobs_that_are_kicked_out_of_a_buried_key_wait_for_their_head_again():
     assert (parked(), fresh(third).status) == ([second.pk], Status.BURIED)
 
 
+def test_a_key_that_failed_goes_on_once_all_of_its_buried_jobs_are_kicked_or_cancelled():
+    first, second, third = make(3, key_order="fail")
+    [head] = claim()
+    head.bury("no")
+    assert claim() == []
+    Ordered.objects.filter(pk=first.pk).cancel()
+    [fourth] = make(1, key_order="fail")
+    assert claim() == []
+    assert fresh(fourth).status == Status.BURIED
+    Ordered.objects.filter(pk=second.pk).cancel()
+    Ordered.objects.buried().filter(concurrency_key="a").kick()
+    assert keys(claim()) == [third.pk]
+
+
 def test_a_parked_job_waits_by_the_rule_of_its_own_queue(settings):
     queues = {"slow": {"when_head_fails": "block"}, "fast": {"when_head_fails": "skip"}}
     settings.DBQUEUE = {
