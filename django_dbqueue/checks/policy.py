@@ -13,13 +13,14 @@ from django.db.models import NOT_PROVIDED
 from ..conf import nearest
 from ..guard import capture
 from ..lifecycle.policy import OPTIONS, declared_options, policy_of, problems
-from ..lifecycle.queue_options import says_anything
+from ..lifecycle.queue_options import named_queues, policy_of_queue, says_anything
 from ..models import Job
 from ..models.columns import JobColumns
 
 Model = type[Job]
 
 KEY_OPTIONS = ("concurrency_key", "concurrency_limit", "key_order", "when_head_fails")
+DROPPED = {"block": "wait until somebody kicks or cancels it", "fail": "are buried, too"}
 NOT_THEIRS = {field.name for field in JobColumns._meta.get_fields()} | {"id"}
 
 
@@ -66,6 +67,35 @@ def _check_keys(model: Model) -> Iterator[CheckMessage]:
             hint="Derive it from KeyedJob, and its Meta from KeyedJob.Meta; then makemigrations.",
             obj=model,
             id="dbqueue.E019",
+        )
+    elif model.takes_keys and policy_of(model).archive is None:
+        yield from _check_drops(model)
+
+
+def _check_drops(model: Model) -> Iterator[CheckMessage]:
+    """Of jobs in order: one that is dropped stays in the table as a buried head of its key."""
+    named = named_queues(model)
+    policies = {queue: policy_of_queue(model, queue) for queue in ("", *named)}
+    found = {
+        queue: policy.when_head_fails
+        for queue, policy in policies.items()
+        if policy.max_length is not None
+        and (policy.when_full, policy.key_order) == ("drop_oldest", "fifo")
+        and policy.when_head_fails != "skip"
+    }
+    for rule in sorted({*found.values()}):
+        rest = "all others" if named else "all"
+        queues = ", ".join(queue or rest for queue in found if found[queue] == rule)
+        yield Caution(
+            f"when_full = 'drop_oldest' with key_order = 'fifo' (queues: {queues}): the job whose "
+            f"turn it is may be dropped, which buries it; with when_head_fails = {rule!r} the "
+            f"others of its key {DROPPED[rule]}.",
+            hint=(
+                "Give the table an archive, which dropped jobs move to, or take when_head_fails = "
+                "'skip', or when_full = 'reject' or 'wait'."
+            ),
+            obj=model,
+            id="dbqueue.W017",
         )
 
 

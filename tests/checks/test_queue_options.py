@@ -5,7 +5,7 @@ from django.test import override_settings
 
 from django_dbqueue.checks.tables import check_settings, check_table
 from django_dbqueue.lifecycle.queue_options import policy_of_queue, says_anything
-from tests.queueapp.models import Note
+from tests.queueapp.models import Note, Ordered, Shared
 
 NONSENSE = [
     ({"queueapp.not": {}}, "names no queue table"),
@@ -52,6 +52,36 @@ def test_a_queue_may_be_without_what_its_table_has():
     queues = {"queueapp.note": {"max_length": 10}, "queueapp.note:big": {"max_length": None}}
     with given(queues):
         assert policy_of_queue(Note, "big").max_length is None
+
+
+@pytest.mark.parametrize(
+    ("options", "rule"),
+    [
+        ({}, "'block'"),
+        ({"when_head_fails": "fail"}, "'fail'"),
+        ({"when_head_fails": "skip"}, ""),
+        ({"key_order": "free"}, ""),
+        ({"when_full": "reject"}, ""),
+        ({"max_length": None}, ""),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("name", ["queueapp.ordered", "queueapp.ordered:big"])
+def test_dropping_of_jobs_that_come_in_order_is_a_warning_unless_the_others_go_on(
+    name, options, rule
+):
+    with given({name: {"max_length": 10, "when_full": "drop_oldest", **options}}):
+        found = check_table(Ordered)
+        assert [message.id for message in found] == (["dbqueue.W017"] if rule else [])
+        assert all(rule in message.msg and "archive" in message.hint for message in found)
+        if found and ":" in name:
+            assert "(queues: big)" in found[0].msg
+
+
+def test_dropping_of_jobs_that_come_in_order_is_right_where_they_move_to_an_archive():
+    options = {"max_length": 10, "when_full": "drop_oldest", "key_order": "fifo"}
+    with given({"queueapp.shared": options}):
+        assert check_table(Shared) == []
 
 
 def test_queues_that_are_no_dict_are_named_by_one_check():
