@@ -26,7 +26,7 @@ from .models import ERROR_CHARS_MAX, Schedule, Tick, as_utc, db_now
 from .planning import plan, whole
 from .problems import problems_in_words, problems_of, wrong
 from .targets import TARGETS
-from .ticking import Turn, fire, known_ticks, note_last, prune
+from .ticking import Turn, fire, known_ticks, note_last, prune, steps
 
 logger = logging.getLogger("django_dbqueue")
 
@@ -149,12 +149,14 @@ def _fire_alone(turn: Turn, locked: dict[tuple[str, str], list[Exception]], usin
     """What its target raises is recorded. ``locked``: by target the errors of those that have
     waited for a lock: it may be that of a whole table."""
     waits = locked[turn.schedule.kind, turn.schedule.target]
-    error = waits[0] if len(waits) >= LOCK_WAITS_MAX else _failure([turn], using)
-    if error is None:
-        return
-    record(turn.schedule, error, using)
-    if _kind(error, using) is ErrorKind.AGAIN:
-        waits.append(error)
+    for step in steps(turn):
+        error = waits[0] if len(waits) >= LOCK_WAITS_MAX else _failure([step], using)
+        if error is not None:
+            record(turn.schedule, error, using)
+            if _kind(error, using) is ErrorKind.AGAIN:
+                waits.append(error)
+        if error is not None or step.is_lost:
+            return
 
 
 def _failure(turns: Sequence[Turn], using: str) -> Exception | None:

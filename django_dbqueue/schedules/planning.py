@@ -21,11 +21,13 @@ class Missed(models.TextChoices):
 
 @dataclass(frozen=True)
 class Plan:
-    """The ticks to enqueue, the first one that is left out, and the one to look for next."""
+    """The ticks to enqueue, the first one that is left out, and the one to look for next;
+    ``until``: the first one to enqueue after the one that is left out."""
 
     ticks: list[datetime] = field(default_factory=list)
     dropped: datetime | None = None
     next: datetime | None = None
+    until: datetime | None = None
 
 
 def plan(
@@ -46,8 +48,9 @@ def plan(
         due = [first, *(tick for tick in due if tick != first)]
         left_out = following(timing, first)
     dropped = None if left_out is None or left_out > now or left_out in due else left_out
+    until = next((tick for tick in due if dropped and tick > dropped), None)
     more = due[CHUNK_TICKS] if len(due) > CHUNK_TICKS else following(timing, now)
-    return Plan(due[:CHUNK_TICKS], dropped, more)
+    return Plan(due[:CHUNK_TICKS], dropped, more, until)
 
 
 def following(timing: Timing, now: datetime) -> datetime | None:

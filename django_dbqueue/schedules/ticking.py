@@ -1,7 +1,7 @@
 """What one turn of a schedule writes: its next tick, the jobs of those that are due, and a row of
 each, all in the transaction of the caller."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -19,12 +19,28 @@ KEPT_TICKS = 50
 OF_LAST = ("last_kind", "last_target", "last_job")  # what it enqueued last
 
 
-@dataclass(frozen=True)
+@dataclass
 class Turn:
-    """What one schedule is to do now."""
+    """What one schedule is to do now; ``is_lost``: somebody else was faster."""
 
     schedule: Schedule
     plan: Plan
+    is_lost: bool = False
+
+
+def steps(turn: Turn) -> Iterator[Turn]:
+    """A turn for each transaction: one for each tick where what was sent stays sent, so that it is
+    not sent again when a later call fails. The schedule moves on once a step is done."""
+    schedule, its = turn.schedule, turn.plan
+    if TARGETS[schedule.kind].rolls_back or len(its.ticks) < 2:
+        yield turn
+        return
+    dropped = its.dropped
+    for tick, after in zip(its.ticks, [*its.ticks[1:], its.next], strict=True):
+        yield Turn(schedule, Plan([tick], dropped, after, its.until))
+        schedule.count += 1 + int(dropped is not None)
+        schedule.next_tick, schedule.next_at, schedule.error = after, after, ""
+        dropped = None
 
 
 def known_ticks(turns: Sequence[Turn], using: str) -> set[tuple[int, datetime]]:
@@ -46,10 +62,11 @@ def fire(turn: Turn, known: set[tuple[int, datetime]], using: str) -> list[Tick]
     number = len(ticks) + int(dropped is not None)
     if not rows.update(**steps, count=F("count") + number):
         _respell(schedule, using)
+        turn.is_lost = True
         return []
     if schedule.overlap != Overlap.ALLOW:
         _read_last(schedule, using)
-    made = [] if dropped is None else [_missed(schedule, dropped, ticks)]
+    made = [] if dropped is None else [_missed(schedule, dropped, its.until)]
     made += [_enqueue(schedule, tick, using) for tick in ticks]
     if schedule.overlap != Overlap.ALLOW:
         note_last(schedule, using)
@@ -67,9 +84,8 @@ def _respell(schedule: Schedule, using: str) -> None:
         rows.update(next_tick=schedule.next_tick)
 
 
-def _missed(schedule: Schedule, dropped: datetime, ticks: Sequence[datetime]) -> Tick:
+def _missed(schedule: Schedule, dropped: datetime, later: datetime | None) -> Tick:
     why = "it could not be enqueued" if schedule.was_tried else "nobody looked in time"
-    later = next((tick for tick in ticks if tick > dropped), None)
     until = f", and those up to {later:%Y-%m-%d %H:%M:%S} UTC" if later else ", and all since"
     return Tick(schedule=schedule, tick=dropped, note=f"missed: {why}{until}")
 

@@ -121,6 +121,16 @@ PLANNING = [
 
 TICKING = [
     (
+        "if TARGETS[schedule.kind].rolls_back or len(its.ticks) < 2:",
+        "if True:",
+        "what a broker has got is sent again when a later call fails",
+    ),
+    (
+        "        turn.is_lost = True\n",
+        "        pass\n",
+        "two that look at once race for each tick",
+    ),
+    (
         "if (schedule.pk, tick) not in known]",
         "]",
         "a tick comes again after the clock was set back",
@@ -131,8 +141,8 @@ TICKING = [
         "two workers enqueue one tick",
     ),
     (
-        "_respell(schedule, using)\n        return",
-        "return",
+        "        _respell(schedule, using)\n        turn",
+        "        turn",
         "a tick that a hand has written on SQLite stands still",
     ),
     (
@@ -200,8 +210,8 @@ FIRING = [
         "a failure puts off a tick that somebody else has moved on",
     ),
     (
-        "waits[0] if len(waits) >= LOCK_WAITS_MAX else _failure([turn], using)",
-        "_failure([turn], using)",
+        "waits[0] if len(waits) >= LOCK_WAITS_MAX else _failure([step], using)",
+        "_failure([step], using)",
         "each schedule waits for the same locked table",
     ),
     (

@@ -1,15 +1,19 @@
 """A task as the target: anything that has ``enqueue``, at a dotted path."""
 
+from collections.abc import Collection
+from datetime import datetime, timedelta
 from types import SimpleNamespace
 
 import pytest
 from django.core.exceptions import ValidationError
+from django.db import connection
 
+from django_dbqueue.schedules import firing, ticking
 from django_dbqueue.schedules.firing import run_due
-from django_dbqueue.schedules.models import Tick
+from django_dbqueue.schedules.models import Schedule, Tick
 from django_dbqueue.schedules.targets import TARGETS, Target
 from django_dbqueue.testing import virtual_clock
-from tests.kit.schedules import START, again, notes_of, scheduled
+from tests.kit.schedules import START, again, notes_of, scheduled, ticks_of
 from tests.queueapp.models import Note
 
 pytestmark = pytest.mark.usefixtures("db_rows")
@@ -39,12 +43,16 @@ greet = Task()
 
 
 class Bell:
-    """What is rung stays rung, whatever becomes of the transaction."""
+    """What is rung stays rung, whatever becomes of the transaction; at some calls it is broken."""
 
     def __init__(self):
-        self.rung = []
+        self.rung, self.calls = [], 0
+        self.broken: Collection[int] = ()
 
     def enqueue(self):
+        self.calls += 1
+        if self.calls in self.broken:
+            raise ConnectionError("the rope is torn")
         self.rung.append(object())
 
 
@@ -55,6 +63,18 @@ bell = Bell()
 def start():
     with virtual_clock(START) as clock:
         yield clock
+
+
+@pytest.fixture
+def rings(monkeypatch):
+    """A schedule of the bell, which is a new one."""
+    monkeypatch.setitem(globals(), "bell", Bell())
+
+    def schedule(name="nightly", timing="every 1 min", **columns):
+        given = {"kind": "task", "target": f"{__name__}.bell", "arguments": {}}
+        return scheduled(name, timing, **given, **columns)
+
+    return schedule
 
 
 def after_an_hour(clock):
@@ -115,11 +135,58 @@ def test_an_app_adds_a_kind_of_target_of_its_own(monkeypatch, start):
     assert notes_of(schedule) == [""]
 
 
-def test_a_task_is_enqueued_once_though_the_schedule_next_to_it_is_broken(start, monkeypatch):
-    monkeypatch.setattr(bell, "rung", [])
-    task = {"kind": "task", "target": f"{__name__}.bell"}
-    scheduled("a", "every 1 h", arguments={}, **task)
+def test_a_task_is_enqueued_once_though_the_schedule_next_to_it_is_broken(start, rings):
+    rings("a", "every 1 h")
     broken = scheduled("b", "every 1 h", target="shop.Thumbnail", arguments={"photo": 987654})
     after_an_hour(start)
     assert again(broken).error
     assert len(bell.rung) == 1
+
+
+def test_what_a_broker_has_got_is_not_sent_again_when_a_later_call_fails(start, rings):
+    schedule, bell.broken = rings(missed="all"), (3, 4)
+    start.move(5 * 60)
+    run_due()
+    assert (len(bell.rung), len(ticks_of(schedule)), again(schedule).count) == (2, 2, 2)
+    assert again(schedule).error
+    for _ in range(2):
+        start.move(firing.RETRY_SECONDS)
+        run_due()
+    assert ticks_of(schedule) == [START + timedelta(minutes=n) for n in range(1, 8)]
+    assert (len(bell.rung), again(schedule).count, again(schedule).error) == (7, 7, "")
+
+
+def test_what_was_missed_while_a_broker_was_away_is_told_once_up_to_the_next_tick(start, rings):
+    schedule, bell.broken = rings(missed="latest"), (1,)
+    start.move(60)
+    run_due()
+    start.move(4 * 60)
+    run_due()
+    assert ticks_of(schedule) == [START + timedelta(minutes=n) for n in (1, 2, 4, 5)]
+    missed = "missed: it could not be enqueued, and those up to 2031-01-15 12:04:00 UTC"
+    assert notes_of(schedule) == ["", missed, "", ""]
+
+
+def test_who_comes_second_leaves_all_ticks_of_a_task_to_the_first(start, rings):
+    schedule, second = rings(missed="all"), START + timedelta(minutes=2)
+    start.move(3 * 60)
+
+    def move_first(execute, sql, *rest):
+        if sql.startswith("UPDATE") and not moved:
+            moved.append(second)
+            Schedule.objects.update(next_tick=second, next_at=second)
+        return execute(sql, *rest)
+
+    moved: list[datetime] = []
+    with connection.execute_wrapper(move_first):
+        firing.look("default")
+    assert (len(bell.rung), ticks_of(schedule)) == (0, [])
+
+
+def test_old_ticks_of_a_task_are_deleted_though_each_has_its_transaction(start, rings, monkeypatch):
+    monkeypatch.setattr(ticking, "KEPT_TICKS", 5)
+    schedule = rings(missed="all")
+    start.move(30 * 60)
+    run_due()
+    assert 5 <= len(ticks_of(schedule)) <= 10
+    assert len(bell.rung) == 30
