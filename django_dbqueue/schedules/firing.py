@@ -75,9 +75,9 @@ def due_in(using: str) -> float | None:
 def run_due(using: str = DEFAULT_DB_ALIAS, *, is_careful: bool = False) -> int:
     """Enqueue what is due on a database, until nothing is; how many schedules were looked at.
 
-    Workers do this by themselves. ``is_careful``: each in a transaction of its own, in any order,
-    since one of them may never return. ``Error`` where the database is away, or somebody has locked
-    a schedule itself: then nothing was lost, and the next look goes on.
+    Workers do this by themselves. ``is_careful``: each in a transaction of its own, and put off
+    before it, since one of them may never return. ``Error`` where the database is away, or somebody
+    has locked a schedule itself: then nothing was lost, and the next look goes on.
     """
     count = 0
     while looked := look(using, is_careful=is_careful):
@@ -100,13 +100,13 @@ def look(using: str, *, is_careful: bool = False) -> int:
     shared = [] if is_careful else [one for one in turns if _may_share(one)]
     if shared and _failure(shared, using) is None:
         turns = [one for one in turns if not _may_share(one)]
-    _fire_each(turns, using)
+    _fire_each(turns, using, is_careful=is_careful)
     return len(due)
 
 
 def _may_share(turn: Turn) -> bool:
-    """One that failed at its last try may spoil the transaction of others again."""
-    return TARGETS[turn.schedule.kind].rolls_back and not turn.schedule.error
+    """One that failed at its last try, or never returned, may spoil the transaction of others."""
+    return TARGETS[turn.schedule.kind].rolls_back and not turn.schedule.was_tried
 
 
 def _turn(schedule: Schedule, now: datetime, using: str) -> Turn | None:
@@ -124,15 +124,17 @@ def _turn(schedule: Schedule, now: datetime, using: str) -> Turn | None:
     return None
 
 
-def _fire_each(turns: list[Turn], using: str) -> None:
+def _fire_each(turns: list[Turn], using: str, *, is_careful: bool) -> None:
     """In transactions of their own, in any order: none comes too late each time. A schedule whose
     own row somebody has locked is left alone, and holds up no other."""
     locked: dict[tuple[str, str], list[Exception]] = defaultdict(list)
     held_up: list[Error] = []
     random.shuffle(turns)
+    if is_careful:
+        turns.sort(key=lambda turn: turn.schedule.was_tried)
     for turn in turns:
         try:
-            _fire_alone(turn, locked, using)
+            _fire_alone(turn, locked, using, is_careful=is_careful)
         except Error as error:
             # With one writer at a time the lock is that of all rows.
             is_row = not dialect_of(connections[using]).one_writer
@@ -145,11 +147,15 @@ def _fire_each(turns: list[Turn], using: str) -> None:
         raise held_up[0]
 
 
-def _fire_alone(turn: Turn, locked: dict[tuple[str, str], list[Exception]], using: str) -> None:
+def _fire_alone(
+    turn: Turn, locked: dict[tuple[str, str], list[Exception]], using: str, *, is_careful: bool
+) -> None:
     """What its target raises is recorded. ``locked``: by target the errors of those that have
     waited for a lock: it may be that of a whole table."""
     waits = locked[turn.schedule.kind, turn.schedule.target]
     for step in steps(turn):
+        if is_careful:
+            _put_off(turn.schedule, using)
         error = waits[0] if len(waits) >= LOCK_WAITS_MAX else _failure([step], using)
         if error is not None:
             record(turn.schedule, error, using)
@@ -157,6 +163,12 @@ def _fire_alone(turn: Turn, locked: dict[tuple[str, str], list[Exception]], usin
                 waits.append(error)
         if error is not None or step.is_lost:
             return
+
+
+def _put_off(schedule: Schedule, using: str) -> None:
+    """For as long as if it had failed, in case it never returns; its next tick undoes that."""
+    rows = Schedule.objects.using(using).filter(pk=schedule.pk, next_tick=schedule.next_tick)
+    rows.update(next_at=DbNow(plus=RETRY_SECONDS))
 
 
 def _failure(turns: Sequence[Turn], using: str) -> Exception | None:

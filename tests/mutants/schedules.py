@@ -179,7 +179,7 @@ FIRING = [
         "a schedule that fails takes with it those of its transaction",
     ),
     (
-        ".rolls_back and not turn.schedule.error",
+        ".rolls_back and not turn.schedule.was_tried",
         ".rolls_back",
         "one that failed spoils the transaction of others each time",
     ),
@@ -188,7 +188,22 @@ FIRING = [
         "return",
         "a target that does not roll back is asked again because another one failed",
     ),
+    (
+        "not turn.schedule.was_tried\n",
+        "not turn.schedule.error\n",
+        "one that never returned spoils the transaction of others each time",
+    ),
     ("[] if is_careful else [", "[", "a careful look has schedules share a transaction"),
+    (
+        "            _put_off(turn.schedule, using)\n",
+        "            pass\n",
+        "one that never returns is the first to be tried again",
+    ),
+    (
+        "        turns.sort(key=lambda turn: turn.schedule.was_tried)\n",
+        "        turns.sort(key=lambda turn: not turn.schedule.was_tried)\n",
+        "others wait for those that did not return the last time",
+    ),
     (
         "if isinstance(outcome.error, Error) and (known is None or is_lost):",
         "if isinstance(outcome.error, Error):",

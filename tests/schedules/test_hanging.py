@@ -1,0 +1,89 @@
+"""A target that never returns: the process that enqueues is ended, and the next one is careful."""
+
+from contextlib import suppress
+
+import pytest
+
+from django_dbqueue.schedules import firing
+from django_dbqueue.schedules.models import Schedule, as_utc
+from django_dbqueue.schedules.targets import QueueTable
+from django_dbqueue.testing import virtual_clock
+from tests.kit.schedules import START, again, notes_of, scheduled, ticks_of
+from tests.queueapp.models import Note
+
+pytestmark = pytest.mark.usefixtures("db_rows")
+
+HOUR = 3600
+
+
+class Killed(BaseException):
+    """As a signal would end the process."""
+
+
+@pytest.fixture
+def clock():
+    with virtual_clock(START) as clock:
+        yield clock
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """The schedules that hang, each time that they were asked."""
+    real, asked = QueueTable.enqueue, []
+
+    def enqueue(target, schedule, using):
+        if schedule.target == "queueapp.Fleeting":
+            asked.append(schedule.name)
+            raise Killed
+        return real(target, schedule, using)
+
+    monkeypatch.setattr(QueueTable, "enqueue", enqueue)
+    return asked
+
+
+def hanging(name, **columns):
+    return scheduled(name, "every 1 h", target="queueapp.Fleeting", arguments={}, **columns)
+
+
+def look(*, is_careful):
+    """By a process that is ended where it hangs."""
+    with suppress(Killed):
+        firing.look("default", is_careful=is_careful)
+
+
+def test_what_never_returns_is_asked_once_and_then_put_off(clock, asked):
+    names = ["a", "b", "c"]
+    hang, fine = [hanging(name) for name in names], scheduled("d", "every 1 h")
+    clock.move(HOUR)
+    for _ in range(2 * len(names)):
+        look(is_careful=True)
+    assert sorted(asked) == names
+    assert len(ticks_of(fine)) == 1
+    assert as_utc(again(fine).next_at) == as_utc(again(fine).next_tick)
+    assert firing.due_in("default") == firing.RETRY_SECONDS
+    assert [ticks_of(one) for one in hang] == [[], [], []]
+
+
+@pytest.mark.parametrize("is_careful", [False, True])
+def test_what_did_not_return_comes_after_all_others(clock, asked, is_careful):
+    fine = [scheduled(name, "every 1 h") for name in "abcd"]
+    hanging("e")
+    clock.move(HOUR)
+    for _ in range(2):
+        look(is_careful=True)
+    assert asked == ["e"]
+    clock.move(HOUR)
+    look(is_careful=is_careful)
+    assert asked == ["e", "e"]
+    assert [len(ticks_of(one)) for one in fine] == [2, 2, 2, 2]
+
+
+def test_a_tick_whose_target_did_not_return_is_not_missed(clock, asked):
+    schedule = hanging("a", missed="skip")
+    clock.move(HOUR)
+    look(is_careful=True)
+    Schedule.objects.update(target="queueapp.Note")
+    clock.move(firing.RETRY_SECONDS + 1)
+    look(is_careful=False)
+    assert notes_of(schedule) == [""]
+    assert Note.objects.count() == 1
