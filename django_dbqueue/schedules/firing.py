@@ -22,6 +22,7 @@ from django.utils.translation import gettext_lazy
 from ..dialects import ErrorKind, dialect_of
 from ..fields import DbNow
 from ..guard import capture, clean
+from .after_commit import Hooks
 from .models import ERROR_CHARS_MAX, Schedule, Tick, as_utc, db_now
 from .planning import plan, whole
 from .problems import problems_in_words, problems_of, wrong
@@ -176,9 +177,12 @@ def _failure(turns: Sequence[Turn], using: str) -> Exception | None:
     then nothing was done. ``Error`` where that is their own database's fault."""
     session, known = connections[using].connection, None
     with capture() as outcome, transaction.atomic(using=using):
-        known = known_ticks(turns, using)
-        rows = [row for turn in turns for row in fire(turn, known, using)]
+        known, hooks, rows = known_ticks(turns, using), Hooks(using), list[Tick]()
+        for turn in turns:
+            rows += fire(turn, known, using)
+            hooks.note(turn.schedule)
         Tick.objects.using(using).bulk_create(rows)
+        hooks.fence()
     # Of a lost one Django has made another by now; a target may have lost a connection of its own.
     is_lost = connections[using].connection is not session
     # Until ticks are known no target was asked: on SQLite, say, somebody else is writing.
@@ -210,6 +214,7 @@ def run_now(schedule: Schedule, by: str) -> Tick:
     """
     using = schedule.alias()
     with transaction.atomic(using=using):
+        hooks = Hooks(using)
         # Two who ask at once come one after the other.
         rows = Schedule.objects.using(using).filter(pk=schedule.pk)
         if not rows.update(count=F("count") + 1):
@@ -225,6 +230,8 @@ def run_now(schedule: Schedule, by: str) -> Tick:
         note_last(schedule, using)
         row.save(using=using)
         prune(schedule, rows.values_list("count", flat=True).get() - 1, 1, using)
+        hooks.note(schedule)
+        hooks.fence()
     return row
 
 

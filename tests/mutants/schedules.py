@@ -257,9 +257,23 @@ FIRING = [
     ),
 ]
 
+AFTER_COMMIT = [
+    (
+        "[schedule] * (number - len(self._whose))",
+        "[]",
+        "an error after the commit counts as if nothing had been enqueued",
+    ),
+    (
+        "[schedule] * (number - len(self._whose))",
+        "[schedule] * number",
+        "an error after the commit is put down to another schedule",
+    ),
+]
+
 MUTANTS = [
     *in_file("schedules/timing.py", TIMING),
     *in_file("schedules/planning.py", PLANNING),
     *in_file("schedules/ticking.py", TICKING),
     *in_file("schedules/firing.py", FIRING),
+    *in_file("schedules/after_commit.py", AFTER_COMMIT),
 ]
