@@ -35,7 +35,7 @@ from ..worker.startup import run_once
 from . import schedules
 from .clock import Clock
 from .due import next_due
-from .reaping import by_clock, tell
+from .reaping import by_clock, make_ready, tell
 from .transactions import hidden_transaction
 
 logger = logging.getLogger("django_dbqueue")
@@ -176,8 +176,8 @@ class InlineWorker:
             self.shared.beat(one.alias, time.monotonic(), one.last.epoch)
 
     def reap(self) -> None:
-        """Promote what is due, and give back what is over its time or whose worker is gone; archive
-        and prune."""
+        """Promote all that is due, and give back what is over its time or whose worker is gone;
+        archive and prune."""
         for _ in _tries("reap"):
             self.reaper.clean_at.clear()
             # A test may set the clock back, or a job's time.
@@ -186,7 +186,7 @@ class InlineWorker:
                 self._session.prepare()
                 # A job that leaves a transaction open costs the thread its connection.
                 self.reaper.tables = self.tables()
-                self.reaper.turn(judge=lambda: True)
+                make_ready(self.reaper)
             except Error as error:
                 self._session.recover(error)
             else:

@@ -5,10 +5,12 @@ from collections.abc import Callable
 
 from .. import events
 from ..guard import capture
+from ..lifecycle import held
 from ..lifecycle.reap import Reaped
 from ..lifecycle.table import Table
 from ..models import Worker
 from ..worker import job_signals
+from ..worker.reaper import Reaper
 
 logger = logging.getLogger("django_dbqueue")
 
@@ -20,6 +22,14 @@ def by_clock(worker_timeout: float) -> Callable[[str], list[str]]:
         return [worker.pk for worker in Worker.objects.using(alias).silent(worker_timeout)]
 
     return silent
+
+
+def make_ready(reaper: Reaper) -> None:
+    """All that is due: a pass takes so many of a table, and leaves the rest to the next one."""
+    while True:
+        done, _ = reaper.turn(judge=lambda: True)
+        if done.promoted + done.reaped <= held.CHUNK // 2:
+            return
 
 
 def tell(table: Table, reaped: list[Reaped]) -> None:

@@ -1,12 +1,14 @@
 """The worker in a test's own process, and the clock that it moves: for users' tests and ours."""
 
+from datetime import timedelta
+
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 from django.core.management import CommandError
-from django.db import ProgrammingError, connection, transaction
+from django.db import ProgrammingError, connection, models, transaction
 
 from django_dbqueue.beanstalk.models import TubeJob
-from django_dbqueue.lifecycle import low_instants, low_water
+from django_dbqueue.lifecycle import held, low_instants, low_water
 from django_dbqueue.models import Minute, Worker
 from django_dbqueue.monitor.report import known_queues
 from django_dbqueue.signals import worker_started, worker_stopped
@@ -48,6 +50,17 @@ def test_what_is_delayed_waits_until_the_clock_is_moved():
         assert worker.run() == 1
         # SQLite's clock ticks in milliseconds.
         assert abs((fresh(job).finished_at - clock.now).total_seconds()) < 0.001
+
+
+@pytest.mark.parametrize("verb", ["run", "drain"])
+def test_of_very_many_jobs_that_are_due_at_once_none_is_left(verb):
+    with virtual_clock() as clock, InlineWorker("queueapp.Note", clock=clock) as worker:
+        due, rows = clock.now + timedelta(hours=1), models.QuerySet[Note](Note)
+        delayed = [Note(status=Status.DELAYED, retry_at=due) for _ in range(3 * held.CHUNK + 1)]
+        rows.bulk_create(delayed)
+        if verb == "run":
+            clock.move(3600)
+        assert getattr(worker, verb)() == 3 * held.CHUNK + 1
 
 
 def test_what_is_due_at_the_instant_at_which_the_clock_stands_runs():
