@@ -27,7 +27,7 @@ from .models import ERROR_CHARS_MAX, Schedule, Tick, as_utc, db_now
 from .planning import plan, whole
 from .problems import problems_in_words, problems_of, wrong
 from .targets import TARGETS
-from .ticking import Turn, fire, known_ticks, note_last, prune, steps
+from .ticking import Turn, fire, known_ticks, note_asked, prune, steps
 
 logger = logging.getLogger("django_dbqueue")
 
@@ -225,9 +225,7 @@ def run_now(schedule: Schedule, by: str) -> Tick:
         row = Tick(schedule=schedule, tick=tick, kind=schedule.kind, target=schedule.target)
         row.job = schedule.target_kind().enqueue(schedule, using)
         row.note = clean(f"asked for by {by}")[:200]
-        schedule.last_kind, schedule.last_target = schedule.kind, schedule.target
-        schedule.last_job = row.job
-        note_last(schedule, using)
+        note_asked(schedule, row, using)
         row.save(using=using)
         prune(schedule, rows.values_list("count", flat=True).get() - 1, 1, using)
         hooks.note(schedule)

@@ -59,6 +59,8 @@ def fire(turn: Turn, known: set[tuple[int, datetime]], using: str) -> list[Tick]
     dropped = None if (schedule.pk, its.dropped) in known else its.dropped
     rows = Schedule.objects.using(using).filter(pk=schedule.pk, next_tick=schedule.next_tick)
     steps = {"next_tick": its.next, "next_at": its.next, "error": ""}
+    if schedule.overlap == Overlap.ALLOW:
+        steps["last_job"] = ""  # its row says it, should an overlap be asked for later
     number = len(ticks) + int(dropped is not None)
     if not rows.update(**steps, count=F("count") + number):
         _respell(schedule, using)
@@ -98,18 +100,14 @@ def _enqueue(schedule: Schedule, tick: datetime, using: str) -> Tick:
         if row.note and schedule.overlap == Overlap.SKIP:
             return row
     row.job = schedule.target_kind().enqueue(schedule, using)
-    schedule.last_kind, schedule.last_target = schedule.kind, schedule.target
-    schedule.last_job = row.job
+    _take_as_last(schedule, row)
     return row
 
 
 def _overlap(schedule: Schedule, using: str) -> str:
     """What became of the last job, if it has not ended; '' where it is in nobody's way."""
     kind, target, job = TARGETS.get(schedule.last_kind), schedule.last_target, schedule.last_job
-    try:
-        state = kind.state(target, job, using) if kind else State.ENDED
-    except ValidationError:  # its table is gone, and with it the job
-        return ""
+    state = _state_of_last(schedule, using)
     if kind is None or state is State.ENDED:
         return ""
     if schedule.overlap == Overlap.SKIP:
@@ -119,6 +117,27 @@ def _overlap(schedule: Schedule, using: str) -> str:
     return f"job {job} of the last tick was running, and went on"
 
 
+def _state_of_last(schedule: Schedule, using: str) -> State:
+    kind = TARGETS.get(schedule.last_kind)
+    try:
+        return kind.state(schedule.last_target, schedule.last_job, using) if kind else State.ENDED
+    except ValidationError:  # its table is gone, and with it the job
+        return State.ENDED
+
+
+def note_asked(schedule: Schedule, row: Tick, using: str) -> None:
+    """What a person has asked for is the last one, unless the one before may be in the way."""
+    _read_last(schedule, using)
+    is_last = schedule.overlap == Overlap.ALLOW or not schedule.last_job
+    if is_last or _state_of_last(schedule, using) is State.ENDED:
+        _take_as_last(schedule, row)
+        note_last(schedule, using)
+
+
+def _take_as_last(schedule: Schedule, row: Tick) -> None:
+    schedule.last_kind, schedule.last_target, schedule.last_job = row.kind, row.target, row.job
+
+
 def note_last(schedule: Schedule, using: str) -> None:
     """What it enqueued last, for the next overlap."""
     values = {name: getattr(schedule, name) for name in OF_LAST}
@@ -126,10 +145,15 @@ def note_last(schedule: Schedule, using: str) -> None:
 
 
 def _read_last(schedule: Schedule, using: str) -> None:
-    """As it is now that the row is ours: somebody may have run it since it was read."""
+    """As it is now that the row is ours: somebody may have run it since it was read. Until now an
+    overlap may have been allowed: then its ticks say it."""
     rows = Schedule.objects.using(using).filter(pk=schedule.pk)
     for name, value in rows.values(*OF_LAST).get().items():
         setattr(schedule, name, value)
+    if not schedule.last_job:
+        ticks = Tick.objects.using(using).filter(schedule=schedule).exclude(job="")
+        if row := ticks.order_by("-tick").first():
+            _take_as_last(schedule, row)
 
 
 def prune(schedule: Schedule, count: int, more: int, using: str) -> None:

@@ -166,6 +166,21 @@ TICKING = [
         "the last job is not remembered for the next overlap",
     ),
     (
+        "if is_last or _state_of_last(schedule, using) is State.ENDED:",
+        "if True:",
+        "what a person asks for hides a job that still runs from the next overlap",
+    ),
+    (
+        "    if not schedule.last_job:\n        ticks",
+        "    if False:\n        ticks",
+        "an overlap does not see what came while it was allowed",
+    ),
+    (
+        '        steps["last_job"] = ""',
+        "        pass",
+        "an overlap looks at a job of before it was allowed",
+    ),
+    (
         "    if count % KEPT_TICKS + more < KEPT_TICKS:\n        return\n",
         "    return\n",
         "the rows of ticks are never deleted",

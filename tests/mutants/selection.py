@@ -40,7 +40,7 @@ MAIL = "mail/delivery mail/outcomes mail/retry_schedule mail/unknown_errors mail
 SCHEDULES = (
     "schedules/timing schedules/policies schedules/broken schedules/pauses schedules/declared "
     "schedules/clock_set_back schedules/rows_by_hand schedules/databases schedules/locks "
-    "schedules/hanging schedules/after_commit "
+    "schedules/hanging schedules/after_commit schedules/overlaps "
     "schedules/asked_in_vain schedules/deleting schedules/tasks schedules/queued_tasks "
     "schedules/command schedules/cost schedules/exactly_once schedules/scheduler schedules/admin"
 )
