@@ -8,8 +8,8 @@ transaction.
 import logging
 import random
 from collections import defaultdict
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -55,6 +55,20 @@ class First:
     is_readable: bool  # whether its time is one: a hand may have written anything
 
 
+Waits = dict[tuple[str, str], list[Exception]]
+
+
+@dataclass(frozen=True)
+class Look:
+    """One look; ``before_turn`` is called before each schedule's. ``locked``: by target the errors
+    of those that have waited for a lock: it may be that of a whole table."""
+
+    using: str
+    is_careful: bool = False
+    before_turn: Callable[[], object] = lambda: None
+    locked: Waits = field(default_factory=lambda: defaultdict(list))
+
+
 def first_due(using: str) -> First | None:
     """None without any that ticks."""
     rows: Any = Schedule.objects.using(using).filter(**PLANNED).order_by("next_at")
@@ -81,13 +95,14 @@ def run_due(using: str = DEFAULT_DB_ALIAS, *, is_careful: bool = False) -> int:
     has locked a schedule itself: then nothing was lost, and the next look goes on.
     """
     count = 0
-    while looked := look(using, is_careful=is_careful):
+    while looked := look(Look(using, is_careful)):
         count += looked
     return count
 
 
-def look(using: str, *, is_careful: bool = False) -> int:
-    """Of what is due the first ``BATCH`` schedules; how many there were."""
+def look(how: Look) -> int:
+    """At what is due, the first ``BATCH`` schedules of it; how many there were."""
+    using = how.using
     first, rows = first_due(using), Schedule.objects.using(using).filter(**PLANNED)
     if first is None or first.wait > 0:
         return 0
@@ -98,10 +113,10 @@ def look(using: str, *, is_careful: bool = False) -> int:
     # In the order of their keys: two that write the same rows wait for each other in one order.
     due = sorted(rows.order_by("next_at")[:BATCH], key=lambda one: one.pk)
     turns = [turn for one in due if (turn := _turn(one, now, using)) is not None]
-    shared = [] if is_careful else [one for one in turns if _may_share(one)]
-    if shared and _failure(shared, using) is None:
+    shared = [] if how.is_careful else [one for one in turns if _may_share(one)]
+    if shared and _failure(shared, how) is None:
         turns = [one for one in turns if not _may_share(one)]
-    _fire_each(turns, using, is_careful=is_careful)
+    _fire_each(turns, how)
     return len(due)
 
 
@@ -125,17 +140,16 @@ def _turn(schedule: Schedule, now: datetime, using: str) -> Turn | None:
     return None
 
 
-def _fire_each(turns: list[Turn], using: str, *, is_careful: bool) -> None:
+def _fire_each(turns: list[Turn], how: Look) -> None:
     """In transactions of their own, in any order: none comes too late each time. A schedule whose
     own row somebody has locked is left alone, and holds up no other."""
-    locked: dict[tuple[str, str], list[Exception]] = defaultdict(list)
-    held_up: list[Error] = []
+    using, held_up = how.using, list[Error]()
     random.shuffle(turns)
-    if is_careful:
+    if how.is_careful:
         turns.sort(key=lambda turn: turn.schedule.was_tried)
     for turn in turns:
         try:
-            _fire_alone(turn, locked, using, is_careful=is_careful)
+            _fire_alone(turn, how)
         except Error as error:
             # With one writer at a time the lock is that of all rows.
             is_row = not dialect_of(connections[using]).one_writer
@@ -148,16 +162,13 @@ def _fire_each(turns: list[Turn], using: str, *, is_careful: bool) -> None:
         raise held_up[0]
 
 
-def _fire_alone(
-    turn: Turn, locked: dict[tuple[str, str], list[Exception]], using: str, *, is_careful: bool
-) -> None:
-    """What its target raises is recorded. ``locked``: by target the errors of those that have
-    waited for a lock: it may be that of a whole table."""
-    waits = locked[turn.schedule.kind, turn.schedule.target]
+def _fire_alone(turn: Turn, how: Look) -> None:
+    """What its target raises is recorded."""
+    using, waits = how.using, how.locked[turn.schedule.kind, turn.schedule.target]
     for step in steps(turn):
-        if is_careful:
+        if how.is_careful:
             _put_off(turn.schedule, using)
-        error = waits[0] if len(waits) >= LOCK_WAITS_MAX else _failure([step], using)
+        error = waits[0] if len(waits) >= LOCK_WAITS_MAX else _failure([step], how)
         if error is not None:
             record(turn.schedule, error, using)
             if _kind(error, using) is ErrorKind.AGAIN:
@@ -172,13 +183,15 @@ def _put_off(schedule: Schedule, using: str) -> None:
     rows.update(next_at=DbNow(plus=RETRY_SECONDS))
 
 
-def _failure(turns: Sequence[Turn], using: str) -> Exception | None:
+def _failure(turns: Sequence[Turn], how: Look) -> Exception | None:
     """Do them in one transaction, since commits are what takes the time; why it failed, if it did:
     then nothing was done. ``Error`` where that is their own database's fault."""
-    session, known = connections[using].connection, None
+    using, known = how.using, None
+    session = connections[using].connection
     with capture() as outcome, transaction.atomic(using=using):
         known, hooks, rows = known_ticks(turns, using), Hooks(using), list[Tick]()
         for turn in turns:
+            how.before_turn()
             rows += fire(turn, known, using)
             hooks.note(turn.schedule)
         Tick.objects.using(using).bulk_create(rows)

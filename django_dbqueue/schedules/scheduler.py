@@ -10,6 +10,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 
 from django.db import connections, router
 from django.db.utils import Error
@@ -20,7 +21,7 @@ from ..worker.forked import leave
 from ..worker.session import Session, close_before_fork
 from ..worker.signalling import forget_signals
 from .declared import DECLARED
-from .firing import due_in, first_due, look
+from .firing import Look, due_in, first_due, look
 from .models import Schedule
 from .replan import replan
 from .synchronise import is_outdated, synchronise
@@ -146,7 +147,7 @@ def enqueue(alias: str, agent: int, errand: Errand) -> int:
         code = _begin(alias, errand, session)
         while os.getppid() == agent and time.monotonic() < started + LIFE_SECONDS_MAX:
             signal.alarm(ENQUEUE_SECONDS_MAX)
-            if look(alias, is_careful=errand.is_careful):
+            if look(Look(alias, errand.is_careful, partial(_go_on, agent))):
                 continue
             wait = due_in(alias)
             if code or wait is None or wait > LINGER_SECONDS:
@@ -155,6 +156,12 @@ def enqueue(alias: str, agent: int, errand: Errand) -> int:
     except Error as error:
         return _left(alias, error)
     return code
+
+
+def _go_on(agent: int) -> None:
+    """For as long again with the next schedule, unless the agent is gone."""
+    if os.getppid() == agent:
+        signal.alarm(ENQUEUE_SECONDS_MAX)
 
 
 def _begin(alias: str, errand: Errand, session: Session) -> int:

@@ -189,8 +189,8 @@ TICKING = [
 
 FIRING = [
     (
-        "    if shared and _failure(shared, using) is None:\n",
-        "    if shared and (_failure(shared, using) or True):\n",
+        "    if shared and _failure(shared, how) is None:\n",
+        "    if shared and (_failure(shared, how) or True):\n",
         "a schedule that fails takes with it those of its transaction",
     ),
     (
@@ -208,7 +208,7 @@ FIRING = [
         "not turn.schedule.error\n",
         "one that never returned spoils the transaction of others each time",
     ),
-    ("[] if is_careful else [", "[", "a careful look has schedules share a transaction"),
+    ("[] if how.is_careful else [", "[", "a careful look has schedules share a transaction"),
     (
         "            _put_off(turn.schedule, using)\n",
         "            pass\n",
@@ -240,8 +240,8 @@ FIRING = [
         "a failure puts off a tick that somebody else has moved on",
     ),
     (
-        "waits[0] if len(waits) >= LOCK_WAITS_MAX else _failure([step], using)",
-        "_failure([step], using)",
+        "waits[0] if len(waits) >= LOCK_WAITS_MAX else _failure([step], how)",
+        "_failure([step], how)",
         "each schedule waits for the same locked table",
     ),
     (

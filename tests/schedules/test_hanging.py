@@ -48,7 +48,7 @@ def hanging(name, **columns):
 def look(*, is_careful):
     """By a process that is ended where it hangs."""
     with suppress(Killed):
-        firing.look("default", is_careful=is_careful)
+        firing.look(firing.Look("default", is_careful))
 
 
 def test_what_never_returns_is_asked_once_and_then_put_off(clock, asked):

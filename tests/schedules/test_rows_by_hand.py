@@ -7,7 +7,7 @@ from django.db import connection
 
 from django_dbqueue.lifecycle.table import table_of
 from django_dbqueue.schedules import scheduler
-from django_dbqueue.schedules.firing import due_in, look, run_due
+from django_dbqueue.schedules.firing import Look, due_in, look, run_due
 from django_dbqueue.schedules.models import Schedule, as_utc
 from django_dbqueue.schedules.replan import replan
 from django_dbqueue.testing import virtual_clock
@@ -45,7 +45,7 @@ def test_a_time_to_look_without_a_tick_is_nothing_to_do(clock):
     write(schedule, "next_tick", None)
     clock.move(HOUR)
     assert due_in("default") is None
-    assert look("default") == 0
+    assert look(Look("default")) == 0
 
 
 @ODD_TIMES

@@ -6,7 +6,7 @@ import socket
 import time
 from collections import defaultdict
 from contextlib import ExitStack
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -41,6 +41,16 @@ class Sleepy:
 
 
 sleepy = Sleepy()
+
+
+class Slow:
+    """A task whose backend takes its time."""
+
+    def enqueue(self):
+        time.sleep(0.5)
+
+
+slow = Slow()
 
 
 def test_what_is_due_is_enqueued_by_a_process_of_its_own(looking):
@@ -199,6 +209,17 @@ def test_a_target_that_hangs_is_ended_and_holds_up_no_other_for_good(looking, mo
     fine = [scheduled(name, target="tests.kit.schedules.greeter", **task) for name in "bc"]
     look_until(looking, lambda: all(again(one).count > 1 for one in fine))
     assert again(hangs).count == 0
+
+
+def test_targets_that_are_slow_together_are_not_ended(looking, monkeypatch, caplog):
+    monkeypatch.setattr(scheduler, "ENQUEUE_SECONDS_MAX", 3)
+    task: dict[str, Any] = {"kind": "task", "target": f"{__name__}.slow", "arguments": {}}
+    rows = [scheduled(f"slow {n}", "every 1 d", **task) for n in range(8)]
+    midnight = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+    Schedule.objects.update(next_tick=midnight, next_at=midnight)
+    look_until(looking, lambda: all(again(one).count for one in rows))
+    wait_until(lambda: not looking._is_enqueueing())
+    assert "ended with code" not in caplog.text
 
 
 def start(stack, database_url):

@@ -179,7 +179,7 @@ def test_who_comes_second_leaves_all_ticks_of_a_task_to_the_first(start, rings):
 
     moved: list[datetime] = []
     with connection.execute_wrapper(move_first):
-        firing.look("default")
+        firing.look(firing.Look("default"))
     assert (len(bell.rung), ticks_of(schedule)) == (0, [])
 
 
