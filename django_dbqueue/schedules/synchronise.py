@@ -49,9 +49,11 @@ def synchronise(using: str) -> None:
         if alias == using:
             kept.add(one.name)
         _tell(f"schedule {one.name} is not written", outcome.error, using)
-    with capture() as outcome:  # rows of the project's may hold on to them
-        rows.filter(is_declared=True).exclude(name__in=kept).delete()
-    _tell("schedules that are declared no more are not deleted", outcome.error, using)
+    dropped = rows.filter(is_declared=True).exclude(name__in=kept).order_by("pk")
+    for key, name in list(dropped.values_list("pk", "name")):
+        with capture() as outcome:  # rows of the project's may hold on to it
+            rows.filter(pk=key).delete()
+        _tell(f"schedule {name}, which is declared no more, is not deleted", outcome.error, using)
 
 
 def _tell(what: str, error: Exception | None, using: str) -> None:

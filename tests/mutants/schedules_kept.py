@@ -61,8 +61,8 @@ SYNCHRONISE = [
         "what is declared is written and deleted",
     ),
     (
-        "        rows.filter(is_declared=True).exclude(name__in=kept).delete()\n",
-        "        pass\n",
+        "            rows.filter(pk=key).delete()\n",
+        "            pass\n",
         "what is declared no more goes on ticking",
     ),
     (

@@ -6,8 +6,8 @@ from datetime import UTC, date, datetime, timedelta
 import pytest
 from django.conf import settings
 from django.db import connection
-from django.db.models import ProtectedError, QuerySet
-from django.db.models.signals import pre_save
+from django.db.models import ProtectedError
+from django.db.models.signals import pre_delete, pre_save
 from django.db.utils import DataError
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
@@ -131,15 +131,20 @@ def test_one_that_the_database_refuses_is_logged_and_keeps_the_others_from_nothi
     assert "schedule bad is not written: DataError: out of range" in caplog.text
 
 
-def test_one_that_a_row_of_the_projects_holds_on_to_stays_and_that_is_logged(monkeypatch, caplog):
-    def refuse(_):
-        raise ProtectedError("a row of the project's", set())
+def test_one_that_a_row_of_the_projects_holds_on_to_stays_alone_and_that_is_logged(caplog):
+    def protect(instance, **_):
+        if instance.name == "held":
+            raise ProtectedError("a row of the project's", set())
 
-    synchronised(("old", "0 3 * * *", Note))
-    monkeypatch.setattr(QuerySet, "delete", refuse)
-    rows = synchronised(("new", "0 3 * * *", Note))
-    assert [row.name for row in rows] == ["new", "old"]
-    assert "no more are not deleted: ProtectedError" in caplog.text
+    synchronised(*((name, "0 3 * * *", Note) for name in ("free", "held", "other")))
+    pre_delete.connect(protect, sender=Schedule)
+    try:
+        rows = synchronised(("new", "0 3 * * *", Note))
+    finally:
+        pre_delete.disconnect(protect, sender=Schedule)
+    assert [row.name for row in rows] == ["held", "new"]
+    [told] = [one.getMessage() for one in caplog.records if one.levelname == "ERROR"]
+    assert told.startswith("schedule held, which is declared no more, is not deleted: Protected")
 
 
 def test_a_lock_is_told_to_the_caller_who_tries_again(monkeypatch):
