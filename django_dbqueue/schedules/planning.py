@@ -43,10 +43,13 @@ def plan(
     elif missed == Missed.LATEST and not due:
         found = latest(timing, oldest, now)
         due = [found] if found else []
-    left_out: datetime | None = first
     if is_tried and oldest == first <= now:
         due = [first, *(tick for tick in due if tick != first)]
         left_out = following(timing, first)
+    elif first in due:
+        left_out = None
+    else:  # in another time zone of the project's there may be no such tick any more
+        left_out = following(timing, first - timedelta(microseconds=1))
     dropped = None if left_out is None or left_out > now or left_out in due else left_out
     until = next((tick for tick in due if dropped and tick > dropped), None)
     more = due[CHUNK_TICKS] if len(due) > CHUNK_TICKS else following(timing, now)

@@ -108,6 +108,11 @@ PLANNING = [
         "ticks that were missed behind a broken one are not told",
     ),
     (
+        "left_out = following(timing, first - timedelta(microseconds=1))",
+        "left_out = first",
+        "a tick of another time zone counts as missed",
+    ),
+    (
         "due[CHUNK_TICKS] if len(due) > CHUNK_TICKS else following(timing, now)",
         "following(timing, now)",
         "ticks beyond the first chunk are lost",

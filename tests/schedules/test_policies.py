@@ -66,6 +66,21 @@ def test_without_a_time_zone_it_is_the_projects(settings):
     assert as_utc(schedule.next_tick) == START.replace(hour=18)
 
 
+@pytest.mark.parametrize(
+    ("hours", "ticks"), [(1, []), (6, [START.replace(hour=15)]), (30, [START.replace(hour=15)])]
+)
+def test_where_the_projects_time_zone_is_another_one_no_tick_of_before_is_missed(
+    clock, settings, hours, ticks
+):
+    settings.TIME_ZONE = "Europe/Berlin"
+    schedule = scheduled(timing="0 14 * * *", time_zone="", missed="skip")  # 13:00 in UTC
+    settings.TIME_ZONE = "Atlantic/Azores"  # then it is 15:00
+    clock.move(hours * HOUR)
+    run_due()
+    assert ticks_of(schedule) == ticks
+    assert as_utc(again(schedule).next_tick) > clock.now
+
+
 @pytest.mark.parametrize("days", [730, 750, 3650])
 @pytest.mark.parametrize("missed", Missed.values)
 def test_the_longest_intervals_tick_too(clock, days, missed):
