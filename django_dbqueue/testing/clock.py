@@ -39,7 +39,8 @@ def virtual_clock(now: datetime | None = None) -> Iterator[Clock]:
     aware datetime, by default the present; give SQLite, whose clock ticks in milliseconds, no more
     digits.
 
-    Other threads, other processes, Django's ``Now()`` and Python's own clock are not set.
+    Other threads, other processes, Django's ``Now()`` and Python's own clock are not set; on
+    PostgreSQL ``Now()`` is, which reads the clock by a function of ours.
     """
     clock = Clock(now or _present())
     with ExitStack() as stack:

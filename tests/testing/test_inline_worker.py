@@ -6,6 +6,7 @@ import pytest
 from django.core.exceptions import ImproperlyConfigured
 from django.core.management import CommandError
 from django.db import ProgrammingError, connection, models, transaction
+from django.db.models.functions import Now
 
 from django_dbqueue.beanstalk.models import TubeJob
 from django_dbqueue.lifecycle import held, low_instants, low_water
@@ -81,6 +82,14 @@ def test_a_job_whose_time_is_set_back_with_the_clock_runs_however_slow_looks_are
         clock.move(-7200)
         overwrite(job, retry_at=clock.now)
         assert worker.run() == 1
+
+
+def test_djangos_now_is_set_on_postgresql_alone():
+    Note.objects.create()
+    with virtual_clock() as clock:
+        clock.move(3600)
+        now = Note.objects.annotate(now=Now()).values_list("now", flat=True).get()
+    assert (now == clock.now) is (connection.vendor == "postgresql")
 
 
 def test_the_clock_of_a_block_is_off_after_it_though_the_first_worker_began_within():
