@@ -125,6 +125,11 @@ def _may_share(turn: Turn) -> bool:
     return TARGETS[turn.schedule.kind].rolls_back and not turn.schedule.was_tried
 
 
+def _may_hang(turn: Turn) -> tuple[bool, bool]:
+    """As it did the last time; and what goes out to a broker rather than what is written here."""
+    return turn.schedule.was_tried, not TARGETS[turn.schedule.kind].rolls_back
+
+
 def _turn(schedule: Schedule, now: datetime, using: str) -> Turn | None:
     """None, and the schedule says why, where it cannot be planned."""
     with capture() as outcome:
@@ -146,7 +151,7 @@ def _fire_each(turns: list[Turn], how: Look) -> None:
     using, held_up = how.using, list[Error]()
     random.shuffle(turns)
     if how.is_careful:
-        turns.sort(key=lambda turn: turn.schedule.was_tried)
+        turns.sort(key=_may_hang)
     for turn in turns:
         try:
             _fire_alone(turn, how)

@@ -220,9 +220,14 @@ FIRING = [
         "one that never returns is the first to be tried again",
     ),
     (
-        "        turns.sort(key=lambda turn: turn.schedule.was_tried)\n",
-        "        turns.sort(key=lambda turn: not turn.schedule.was_tried)\n",
+        "return turn.schedule.was_tried, not",
+        "return False, not",
         "others wait for those that did not return the last time",
+    ),
+    (
+        "return turn.schedule.was_tried, not TARGETS[turn.schedule.kind].rolls_back",
+        "return turn.schedule.was_tried, False",
+        "queue tables wait for each schedule of a broker that hangs",
     ),
     (
         "if isinstance(outcome.error, Error) and (known is None or is_lost):",

@@ -6,7 +6,7 @@ import pytest
 
 from django_dbqueue.schedules import firing
 from django_dbqueue.schedules.models import Schedule, as_utc
-from django_dbqueue.schedules.targets import QueueTable
+from django_dbqueue.schedules.targets import TARGETS, QueueTable, Target
 from django_dbqueue.testing import virtual_clock
 from tests.kit.schedules import START, again, notes_of, scheduled, ticks_of
 from tests.queueapp.models import Note
@@ -45,6 +45,16 @@ def hanging(name, **columns):
     return scheduled(name, "every 1 h", target="queueapp.Fleeting", arguments={}, **columns)
 
 
+class Away(Target):
+    """A broker that never answers."""
+
+    def clean(self, schedule, using):
+        """Anything goes."""
+
+    def enqueue(self, schedule, using):
+        raise Killed
+
+
 def look(*, is_careful):
     """By a process that is ended where it hangs."""
     with suppress(Killed):
@@ -76,6 +86,16 @@ def test_what_did_not_return_comes_after_all_others(clock, asked, is_careful):
     look(is_careful=is_careful)
     assert asked == ["e", "e"]
     assert [len(ticks_of(one)) for one in fine] == [2, 2, 2, 2]
+
+
+def test_what_is_written_here_does_not_wait_for_a_broker_that_hangs(clock, monkeypatch):
+    monkeypatch.setitem(TARGETS, "broker", Away())
+    for number in range(9):
+        scheduled(f"of the broker {number}", "every 1 h", kind="broker")
+    fine = scheduled("z", "every 1 h")
+    clock.move(HOUR)
+    look(is_careful=True)
+    assert len(ticks_of(fine)) == 1
 
 
 def test_a_tick_whose_target_did_not_return_is_not_missed(clock, asked):
