@@ -3,9 +3,33 @@
 from tests.mutants.mutant import noticed_by
 
 RUNNING, LOG, CHOSEN = "bulk/running.py", "bulk/log_entry.py", "bulk/chosen.py"
-MATCHING = "admin/matching.py"
+MATCHING, ORDERS, ACTING = "admin/matching.py", "operate/orders.py", "operate/acting.py"
 
 RUN = [
+    (
+        ORDERS,
+        "IN_TURN = (Status.DELAYED, Status.READY, ",
+        "IN_TURN = (Status.READY, Status.DELAYED, ",
+        "what becomes ready in the meantime is passed over",
+    ),
+    (
+        ACTING,
+        'self.since is None or self.verb.name != "kick" or not delayed',
+        "True",
+        "what failed once more is retried for ever",
+    ),
+    (
+        RUNNING,
+        "*map(_as_json, done.keys)]",
+        "*done.keys]",
+        "keys that are no numbers fail the action",
+    ),
+    (
+        RUNNING,
+        '                    self._note(place={"part": part + 1})\n                    break\n',
+        "                    return\n",
+        "what is buried is not moved where a queue is full",
+    ),
     (
         RUNNING,
         '"seen": self.row.seen + len(keys),',
@@ -71,8 +95,8 @@ MEANT = [
     ),
     (
         CHOSEN,
-        "            else:\n                return None\n        state =",
-        "        state =",
+        "            else:\n                return None\n        asked =",
+        "        asked =",
         "a filter that cannot be said is left out",
     ),
 ]

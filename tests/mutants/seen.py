@@ -17,9 +17,21 @@ QUEUES = [
     ),
     (
         MANY,
-        "dict.fromkeys([*asked_for, *in_turn, *names])",
-        "dict.fromkeys([*in_turn, *names])",
+        "[*late, *sorted(asked_for), *in_turn, *names]",
+        "[*late, *in_turn, *names]",
         "one of many queues that is asked for is not shown",
+    ),
+    (
+        MANY,
+        "[*late, *sorted(asked_for), *in_turn, *names]",
+        "[*sorted(asked_for), *in_turn, *names]",
+        "one that is late is pushed out by those that are asked for",
+    ),
+    (
+        MANY,
+        "awaited = [one for one in sorted(self.names) if not is_among(self.paused, model, one)]",
+        "awaited = sorted(self.names)",
+        "what is paused pushes out what is late",
     ),
     (
         MANY,
