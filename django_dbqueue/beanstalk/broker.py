@@ -215,6 +215,8 @@ class Broker:
 
         try:
             self._transactions.run(all_of_them)
+            if waiting:
+                self._reserving.worked()
             return
         except FAULTS as error:
             if is_to_be_repeated(self.table, error) and not is_locked(self.table, error):

@@ -51,5 +51,8 @@ class Fence:
                 raise
             self.again_at = time.monotonic() + self._backoff.failed(error)
             return None
-        self._backoff.worked()
+        self.worked()
         return done
+
+    def worked(self) -> None:
+        self._backoff.worked()

@@ -92,10 +92,16 @@ class Chosen:
         return cls(state, **texts, times=times)
 
     def keysets(
-        self, rows: QuerySet[Any], until: datetime, sources: Collection[Status] | None
+        self,
+        rows: QuerySet[Any],
+        until: datetime,
+        sources: Collection[Status] | None,
+        *,
+        once: bool = False,
     ) -> Iterator[Keyset]:
         """Those of the rows that were to be seen at a moment: through each of the states
-        ``sources``, by its index; None = in whatever state."""
+        ``sources``, by its index; None = in whatever state. Where claims may park what is ready,
+        what waits for its key comes twice, but with ``once``."""
         rows = as_of(self._of(rows), until)
         has_states = issubclass(rows.model, Job)
         if sources is None:
@@ -106,7 +112,8 @@ class Chosen:
                 continue
             yield keyset_of(rows, status)
             # They have no time, and are in no tab of a state.
-            if status == Status.DELAYED and self.state is None and rows.model.takes_keys:
+            comes = status == Status.DELAYED or (status == Status.READY and not once)
+            if comes and Status.DELAYED in sources and self.state is None and rows.model.takes_keys:
                 yield keyset_of_parked(rows)
 
     def _of(self, rows: QuerySet[Any]) -> QuerySet[Any]:

@@ -58,7 +58,7 @@ class Run:
     def _do_all(self) -> None:
         if self.row.total is None:
             self._touch()
-            self._note(total=sum(one.queryset.count() for one in self._keysets()))
+            self._note(total=sum(one.queryset.count() for one in self._keysets(once=True)))
         first = self.row.place.get("part", 0)
         for part, keyset in enumerate(self._keysets()):
             if part < first:
@@ -72,11 +72,11 @@ class Run:
                     self._note(place={"part": part + 1})
                     break
 
-    def _keysets(self) -> Iterator[Keyset]:
+    def _keysets(self, *, once: bool = False) -> Iterator[Keyset]:
         rows = rows_of(self.model, self.row.database)
         if self.model is type(self.row) and self.is_one_database:
             rows = rows.exclude(pk=self.row.pk)
-        return self.chosen.keysets(rows, self.row.shown_at, self.verb.sources)
+        return self.chosen.keysets(rows, self.row.shown_at, self.verb.sources, once=once)
 
     def _cursor_in(self, keyset: Keyset) -> Cursor | None:
         text = self.row.place.get("after")

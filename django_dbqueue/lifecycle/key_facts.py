@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from django.db.models import AutoField, IntegerField
+from django.db.models import UUIDField
 
 from ..states import CLAIMABLE, HELD, PROMOTABLE, Status
 from .execute import placeholders, rows
@@ -113,10 +113,13 @@ def _lowest(table: Table, state: str) -> str:
     most = f"(SELECT j.priority {mine} ORDER BY j.priority DESC LIMIT 1)"
     first = f"(SELECT j.{table.pk} {mine} ORDER BY j.priority, j.{table.pk} LIMIT 1)"
     any_of_them = f"(SELECT MIN(j.{table.pk}) {mine})"
-    if not isinstance(table.model._meta.pk, AutoField | IntegerField):
-        # PostgreSQL knows no least UUID. Of numbers this might lead through all rows of the table.
+    is_uuid = isinstance(table.model._meta.pk, UUIDField)
+    if is_uuid and table.connection.features.has_native_uuid_field:
+        # PostgreSQL knows no least UUID. This leads through the rows of the table.
         any_of_them = f"(SELECT j.{table.pk} {mine} ORDER BY j.{table.pk} LIMIT 1)"
-    return f"CASE WHEN {least} = {most} THEN {first} ELSE {any_of_them} END"
+    # Of most keys no job is in the state.
+    is_usual = f"{least} IS NULL OR {least} = {most}"
+    return f"CASE WHEN {is_usual} THEN {first} ELSE {any_of_them} END"
 
 
 def _chunks(names: Iterable[str]) -> Iterator[list[str]]:

@@ -20,6 +20,7 @@ from ..lifecycle.table import Table
 from ..states import Status
 from .deliveries import (
     OPEN,
+    SENT,
     Deliveries,
     Delivery,
     Outcome,
@@ -175,7 +176,8 @@ def _note_in(model: Any, key: Any, address: str, news: Delivery) -> Found:
 def _is_new(news: Delivery, known: Delivery) -> bool:
     """What was delivered stays so, unless it came back; events come in any order. Of an attempt
     whose answer was lost the provider knows more; a bounce may be of an earlier one."""
-    if known.outcome in OPEN:
+    may_have_it = known.doubts and known.outcome not in SENT
+    if known.outcome in OPEN or may_have_it:
         return news.outcome is Outcome.DELIVERED or news.at >= known.at
     if known.outcome not in {Outcome.DELIVERED, Outcome.REFUSED}:
         return False

@@ -141,7 +141,7 @@ def do(
         if served.using not in began:
             began[served.using] = beginning_of(served.using)
         progress.since = None if meant.ids else began[served.using]
-        for keyset in meant.keysets(served, states):
+        for keyset in meant.keysets(served, states, once=report.is_dry):
             progress.do(keyset)
 
 

@@ -93,15 +93,17 @@ class ManyQueues:
     @cached_property
     def ages(self) -> dict[str, float]:
         """For how long the first ready jobs wait."""
-        model = self.table.model
-        awaited = [one for one in sorted(self.names) if not is_among(self.paused, model, one)]
+        awaited = sorted(self.names, key=lambda name: (self._is_paused(name), name))
         return head_ages(self.table, awaited[:AGES_MAX])
 
-    def choose(self, asked_for: Iterable[str]) -> list[str]:
-        """100 of them, by name: up to 50 whose first ready job is late by the queue's own measure,
-        the latest first; those that are asked for; and in turn one whose first ready job waits
-        longest by that measure, one with most jobs that have not ended well, one where most failed,
-        and one where most was done."""
+    def _is_paused(self, name: str) -> bool:
+        return is_among(self.paused, self.table.model, name)
+
+    def choose(self, asked_for: Iterable[str], served: Iterable[str]) -> list[str]:
+        """100 of them, by name: those that are asked for; up to 50 whose first ready job is late by
+        the queue's own measure, the latest first, but for paused ones; those that workers name; and
+        in turn one whose first ready job waits longest by that measure, one with most jobs that
+        have not ended well, one where most failed, and one where most was done."""
         names, model = sorted(self.names), self.table.model
         values: list[dict[str, float]] = [
             {name: age / (late_after(model, name) or 1) for name, age in self.ages.items()},
@@ -113,13 +115,15 @@ class ManyQueues:
             sorted(filter(one.get, one), key=one.__getitem__, reverse=True) for one in values
         ]
         in_turn = [name for turn in zip_longest(*rankings) for name in turn if name is not None]
-        late = [name for name in rankings[0] if values[0][name] > 1][:LATE_MAX]
-        chosen = dict.fromkeys([*late, *sorted(asked_for), *in_turn, *names])
+        late = [one for one in rankings[0] if values[0][one] > 1 and not self._is_paused(one)]
+        before = [*sorted(asked_for), *late[:LATE_MAX], *sorted(served)]
+        chosen = dict.fromkeys([*before, *in_turn, *names])
         return sorted(islice(chosen, QUEUES_MAX))
 
     def others(self, shown: Set[str]) -> OtherQueues:
         """What all come to that are not shown."""
         numbers, rest = self.numbers, self.names - shown
+        awaited = [one for one in rest & self.ages.keys() if not self._is_paused(one)]
         untold = [(status, OTHERS) for status in STATES if not numbers.is_whole(status)]
         is_more = any(one in numbers.stored.jobs for one in untold)
         return OtherQueues(
@@ -128,6 +132,6 @@ class ManyQueues:
             Count(len(rest), is_at_least=is_more),
             counts={status: numbers.rest(status, shown) for status in STATES},
             due=sum(jobs for name, jobs in self.due.items() if name in rest),
-            oldest_seconds=max((self.ages[name] for name in rest & self.ages.keys()), default=None),
+            oldest_seconds=max((self.ages[name] for name in awaited), default=None),
             hours={name: self.hours[name] for name in rest & self.hours.keys()},
         )

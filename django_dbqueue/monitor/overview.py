@@ -194,7 +194,7 @@ def _add_table(served: Served, asked: _OfDatabase, found: Overview) -> None:
     try:
         table = table_of(served.model, served.using)
         queues, others = _counted_queues(
-            table, noted | named, {*served.exact} | named, hours, paused.keys() - {ALL}
+            table, noted, {*served.exact}, named, hours, paused.keys() - {ALL}
         )
         are_ended = any(one.reaps(served.label) for one in workers)
         are_claimed = not are_ended and any(one.count(Status.CLAIMED).number for one in queues)
@@ -232,17 +232,18 @@ def _counted_queues(
     table: Table,
     noted: set[str],
     asked_for: set[str],
+    served: set[str],
     hours: Mapping[str, Hour],
     paused: Set[str],
 ) -> tuple[list[QueueOverview], OtherQueues | None]:
     """The 100 that are shown, and what the others come to, where there are more."""
     numbers, due = Numbers(table), due_by_queue(table, DUE_MAX)
-    names = known_queues(table, numbers.names(), noted)
+    names = known_queues(table, numbers.names(), noted | served)
     others, shown = None, names
     if len(names) > QUEUES_MAX:
-        every = {*names, *hours, *asked_for}
+        every = {*names, *hours, *asked_for, *served}
         many = ManyQueues(table, numbers, every, due, hours, paused)
-        shown = many.choose(asked_for)
+        shown = many.choose(asked_for, served)
         others = many.others({*shown})
     queues = [QueueOverview(table.label, name, table.connection.alias) for name in shown]
     for one in queues:

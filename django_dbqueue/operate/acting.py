@@ -25,6 +25,7 @@ from .moments import Beginning
 from .orders import of_keys
 
 CHUNK_ROWS = 500
+ERRORS_AT_ONCE = 50  # which may be long
 
 
 # By the name of a value: the column that it goes into, so that a job has it already or not.
@@ -207,11 +208,12 @@ class Progress:
         delayed = [row.pk for row in rows if row.status == Status.DELAYED]
         if self.since is None or self.verb.name != "kick" or not delayed:
             return rows
-        jobs = of_keys(keyset.queryset.order_by(), delayed)
+        began, tried, jobs = self.since, set[Any](), keyset.queryset.order_by()
         with dialect_of(connections[jobs.db]).decode_leniently():
-            errors = dict(jobs.values_list("pk", "errors"))
-        began = self.since
-        tried = {key for key, found in errors.items() if began.is_before_failure(found)}
+            for at in range(0, len(delayed), ERRORS_AT_ONCE):
+                some = of_keys(jobs, delayed[at : at + ERRORS_AT_ONCE])
+                found = some.values_list("pk", "errors")
+                tried |= {key for key, errors in found if began.is_before_failure(errors)}
         return [row for row in rows if row.pk not in tried]
 
     def _walked(self, keyset: Keyset) -> Keyset:

@@ -47,17 +47,23 @@ class Choice:
         """What is asked of a job in Python: no database reads the column as the others do."""
         return self.error.casefold() in job.last_error.casefold()
 
-    def keysets(self, served: Served, sources: Collection[Status]) -> Iterator[Keyset]:
+    def keysets(
+        self, served: Served, sources: Collection[Status], *, once: bool = True
+    ) -> Iterator[Keyset]:
         """The jobs of a table that are in one of the states ``sources``, by an index of each; those
-        with the given ids in whatever state. ``ValueError`` where an id is none."""
+        with the given ids in whatever state. Unless ``once``, what waits for its key comes twice,
+        where claims may park what is ready. ``ValueError`` where an id is none."""
         rows = self._rows(served)
         if self.ids:
             for keys in chunked(keys_of(served.model._meta.pk, self.ids)):
                 yield Keyset(rows.filter(pk__in=keys), BY_KEY)
             return
+        meant = {one for one in sources if not self.states or one in self.states}
         for status in IN_TURN:
-            if status in sources and (not self.states or status in self.states):
+            if status in meant:
                 yield from self._in_state(rows, status)
+            if status == Status.READY and not once and meant >= {Status.READY, Status.DELAYED}:
+                yield from self._parked(rows)
 
     def _in_state(self, rows: QuerySet[Any], status: Status) -> Iterator[Keyset]:
         if status == Status.BURIED and self._has_bounds:
@@ -68,8 +74,12 @@ class Choice:
             return
         since = "finished_at" if status in ENDED else "created_at"
         yield keyset_of(self._of_age(rows, since), status)
-        if status == Status.DELAYED and rows.model.takes_keys:
-            yield keyset_of_parked(self._of_age(rows, since))
+        if status == Status.DELAYED:
+            yield from self._parked(rows)
+
+    def _parked(self, rows: QuerySet[Any]) -> Iterator[Keyset]:
+        if rows.model.takes_keys:
+            yield keyset_of_parked(self._of_age(rows, "created_at"))
 
     @property
     def _has_bounds(self) -> bool:

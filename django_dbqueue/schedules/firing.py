@@ -146,12 +146,12 @@ def _turn(schedule: Schedule, now: datetime, using: str) -> Turn | None:
 
 
 def _fire_each(turns: list[Turn], how: Look) -> None:
-    """In transactions of their own, in any order: none comes too late each time. A schedule whose
-    own row somebody has locked is left alone, and holds up no other."""
+    """In transactions of their own, those that may hang last, and else in any order: none comes too
+    late each time. A schedule whose own row somebody has locked is left alone, and holds up no
+    other."""
     using, held_up = how.using, list[Error]()
     random.shuffle(turns)
-    if how.is_careful:
-        turns.sort(key=_may_hang)
+    turns.sort(key=_may_hang)
     for turn in turns:
         try:
             _fire_alone(turn, how)
@@ -171,7 +171,7 @@ def _fire_alone(turn: Turn, how: Look) -> None:
     """What its target raises is recorded."""
     using, waits = how.using, how.locked[turn.schedule.kind, turn.schedule.target]
     for step in steps(turn):
-        if how.is_careful:
+        if how.is_careful or turn.schedule.was_tried:
             _put_off(turn.schedule, using)
         error = waits[0] if len(waits) >= LOCK_WAITS_MAX else _failure([step], how)
         if error is not None:
@@ -195,8 +195,8 @@ def _failure(turns: Sequence[Turn], how: Look) -> Exception | None:
     session = connections[using].connection
     with capture() as outcome, transaction.atomic(using=using):
         known, hooks, rows = known_ticks(turns, using), Hooks(using), list[Tick]()
+        how.before_turn()
         for turn in turns:
-            how.before_turn()
             rows += fire(turn, known, using)
             hooks.note(turn.schedule)
         Tick.objects.using(using).bulk_create(rows)

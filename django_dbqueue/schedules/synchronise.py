@@ -52,7 +52,7 @@ def synchronise(using: str) -> None:
     dropped = rows.filter(is_declared=True).exclude(name__in=kept).order_by("pk")
     for key, name in list(dropped.values_list("pk", "name")):
         with capture() as outcome:  # rows of the project's may hold on to it
-            rows.filter(pk=key).delete()
+            rows.filter(pk=key, is_declared=True).delete()
         _tell(f"schedule {name}, which is declared no more, is not deleted", outcome.error, using)
 
 

@@ -106,8 +106,10 @@ def _enqueue(schedule: Schedule, tick: datetime, using: str) -> Tick:
 
 def _overlap(schedule: Schedule, using: str) -> str:
     """What became of the last job, if it has not ended; '' where it is in nobody's way."""
-    kind, target, job = TARGETS.get(schedule.last_kind), schedule.last_target, schedule.last_job
     state = _state_of_last(schedule, using)
+    if state is State.ENDED and _take_newest(schedule, using):
+        state = _state_of_last(schedule, using)  # somebody has run it while that one ran
+    kind, target, job = TARGETS.get(schedule.last_kind), schedule.last_target, schedule.last_job
     if kind is None or state is State.ENDED:
         return ""
     if schedule.overlap == Overlap.SKIP:
@@ -151,9 +153,17 @@ def _read_last(schedule: Schedule, using: str) -> None:
     for name, value in rows.values(*OF_LAST).get().items():
         setattr(schedule, name, value)
     if not schedule.last_job:
-        ticks = Tick.objects.using(using).filter(schedule=schedule).exclude(job="")
-        if row := ticks.order_by("-tick").first():
-            _take_as_last(schedule, row)
+        _take_newest(schedule, using)
+
+
+def _take_newest(schedule: Schedule, using: str) -> bool:
+    """Whether the newest row has another job than the last one."""
+    ticks = Tick.objects.using(using).filter(schedule=schedule).exclude(job="")
+    row = ticks.order_by("-tick").first()
+    if row is None or row.job == schedule.last_job:
+        return False
+    _take_as_last(schedule, row)
+    return True
 
 
 def prune(schedule: Schedule, count: int, more: int, using: str) -> None:

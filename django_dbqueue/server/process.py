@@ -21,6 +21,7 @@ logger = logging.getLogger("django_dbqueue")
 LOCK_SECONDS = 1.0  # between tries to get the lock
 PAUSES = Exponential(first=1, factor=2, cap=60, jitter=0)  # before a dead worker is started again
 STEADY_SECONDS = 60.0  # after a life as long, the first pause again
+PLANNED_SECONDS_MIN = 5.0  # of a life that a limit ended, which may be too low for any
 KILL_SECONDS = 5.0  # beyond its own time to stop, until a worker that was told to is killed
 
 
@@ -73,11 +74,12 @@ class WorkerProcess:
             if code == os.EX_OK:
                 logger.warning("the worker was asked to stop: it starts again with the server")
                 return
-            if code == EXIT_LIMIT_REACHED:
+            lived = time.monotonic() - since
+            if code == EXIT_LIMIT_REACHED and lived >= PLANNED_SECONDS_MIN:
                 deaths, pause = 0, PAUSES.seconds(1)
                 logger.info("the worker ended as planned: starting it again in %.0f s", pause)
                 continue
-            deaths = 1 if time.monotonic() - since >= STEADY_SECONDS else deaths + 1
+            deaths = 1 if lived >= STEADY_SECONDS else deaths + 1
             pause = PAUSES.seconds(deaths)
             message = "the worker ended with exit code %s: starting it again in %.0f s"
             logger.warning(message, code, pause)

@@ -125,13 +125,14 @@ def test_where_no_job_can_be_reserved_the_rest_is_answered(desk, full_disk, for_
     assert disk.tries == before
 
 
-def test_who_waits_gets_its_job_once_there_is_room(desk, full_disk):
+def test_who_waits_gets_its_job_once_there_is_room(desk, full_disk, caplog):
     client = desk.client()
     key = desk.put(client)
     disk = full_disk(broker, "reserve")
     assert desk.ask(client, commands.Reserve()) is None
     disk.is_full = False
     assert desk.hears(client, b"RESERVED %d " % key)
+    assert "reserving works again" in caplog.text
 
 
 def test_where_no_job_can_be_given_back_the_rest_is_answered(desk, full_disk, for_an_hour):

@@ -175,6 +175,17 @@ def test_what_waits_for_the_key_of_what_is_cancelled_is_cancelled_too():
     assert not Shared.objects.exclude(status=Status.DONE).exists()
 
 
+@pytest.mark.parametrize("touch", range(2, 9))
+def test_what_a_claim_parks_in_the_meantime_is_cancelled_too(before_each_batch, touch):
+    for name in "ab":
+        rows(12, model=Shared, tenant=name, concurrency_key=name)
+    held = []
+    before_each_batch[touch] = lambda: held.extend(Shared.objects.claim(limit=10))
+    row = worked_off(asked("cancel", model=Shared))
+    assert (row.state, row.total) == ("done", 24)
+    assert not Shared.objects.filter(status__in=[Status.READY, Status.DELAYED]).exists()
+
+
 def test_keys_that_are_no_numbers_are_noted_as_well(chief):
     rows(6, model=Uuid)
     row = worked_off(asked("bury", model=Uuid, user=chief))

@@ -1,15 +1,19 @@
 """Concurrency keys whose jobs come in order, where heads fail: a claim is brief, whatever waits."""
 
+import re
 import uuid
 
 import pytest
-from django.db import connection, models
+from django.db import connection, connections, models
 from django.test.utils import CaptureQueriesContext, isolate_apps
 
+from django_dbqueue.dialects import dialect_of
 from django_dbqueue.lifecycle import keyed_claim
+from django_dbqueue.lifecycle.key_facts import find_heads
 from django_dbqueue.lifecycle.key_wakeup import wake_forgotten
 from django_dbqueue.models import KeyedJob
 from django_dbqueue.states import Status
+from tests.kit.bulk import rows
 from tests.kit.jobs import fresh, overwrite, reaper, table
 from tests.queueapp.models import Ordered
 
@@ -118,29 +122,49 @@ def test_a_claim_gives_up_where_what_it_parks_is_woken_each_time(monkeypatch):
     assert fresh(first).status == Status.DONE
 
 
-@isolate_apps("tests.queueapp")
-def test_jobs_with_uuids_run_one_at_a_time_in_the_order_of_those():
-    class OrderedUuid(KeyedJob):
-        id = models.UUIDField(primary_key=True, default=uuid.uuid4)
+@pytest.fixture
+def ordered_uuid():
+    """A queue table of jobs in order whose keys do not grow."""
+    with isolate_apps("tests.queueapp"):
 
-        class Meta(KeyedJob.Meta):
-            app_label = "queueapp"
+        class OrderedUuid(KeyedJob):
+            id = models.UUIDField(primary_key=True, default=uuid.uuid4)
 
-        class Policy:
-            key_order = "fifo"
+            class Meta(KeyedJob.Meta):
+                app_label = "queueapp"
 
-    numbers = [uuid.UUID(int=number) for number in range(1, 5)]
-    with connection.schema_editor() as editor:
-        editor.create_model(OrderedUuid)
-    try:
-        for number in numbers:
-            priority = 7 - number.int % 2
-            OrderedUuid.objects.create(id=number, concurrency_key="a", priority=priority)
-        found = []
-        while jobs := OrderedUuid.objects.claim(limit=10):
-            found += keys(jobs)
-            jobs[0].complete()
-        assert found == numbers
-    finally:
+            class Policy:
+                key_order = "fifo"
+
+        with connection.schema_editor() as editor:
+            editor.create_model(OrderedUuid)
+        yield OrderedUuid
         with connection.schema_editor() as editor:
             editor.delete_model(OrderedUuid)
+
+
+def test_jobs_with_uuids_run_one_at_a_time_in_the_order_of_those(ordered_uuid):
+    numbers = [uuid.UUID(int=number) for number in range(1, 5)]
+    for number in numbers:
+        priority = 7 - number.int % 2
+        ordered_uuid.objects.create(id=number, concurrency_key="a", priority=priority)
+    found = []
+    while jobs := ordered_uuid.objects.claim(limit=10):
+        found += keys(jobs)
+        jobs[0].complete()
+    assert found == numbers
+
+
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="only its EXPLAIN says what it read")
+def test_a_look_at_keys_without_failed_jobs_reads_no_others_however_many_there_are(ordered_uuid):
+    rows(3000, Status.DONE, ordered_uuid)
+    rows(300, Status.BURIED, ordered_uuid, concurrency_key="b")
+    rows(3, Status.READY, ordered_uuid, concurrency_key="a")
+    dialect_of(connections["default"]).keep_to_indexes()
+    with connection.cursor() as cursor:
+        cursor.execute(f"ANALYZE {ordered_uuid._meta.db_table}")
+        with CaptureQueriesContext(connection) as sent:
+            find_heads(table(ordered_uuid), ["a"])
+        cursor.execute(f"EXPLAIN (ANALYZE) {sent[-1]['sql']}")
+        plan = "\n".join(line for (line,) in cursor.fetchall())
+    assert sum(map(int, re.findall(r"Rows Removed by Filter: (\d+)", plan))) < 100, plan

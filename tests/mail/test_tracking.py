@@ -136,6 +136,17 @@ def test_of_an_attempt_whose_answer_was_lost_the_provider_knows_more(esp, outcom
     assert len(esp) == (then is None)
 
 
+def test_of_an_attempt_without_an_answer_the_provider_knows_more_than_a_later_one(esp):
+    email = queued("anna")
+    known = {"outcome": "refused", "at": "2026-01-01T00:00:00+00:00", "doubts": 1}
+    overwrite(email, status=Status.BURIED, finished_at=LATE, deliveries={"anna@x.example": known})
+    assert fresh(email).is_in_doubt
+    tell("delivered", message_id=email.message_id, timestamp=OLD)
+    assert fresh(email).deliveries["anna@x.example"]["outcome"] == "delivered"
+    run_mail()
+    assert (fresh(email).mail_state, esp) == ("sent", [])
+
+
 @pytest.mark.parametrize(
     ("others", "state", "status"),
     [

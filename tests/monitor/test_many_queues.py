@@ -20,6 +20,7 @@ from django_dbqueue.monitor import overview
 from django_dbqueue.monitor.alerts import alerts
 from django_dbqueue.monitor.document import document
 from django_dbqueue.monitor.glance import glance
+from django_dbqueue.monitor.thresholds import Thresholds, watch
 from django_dbqueue.monitor.verdict import Level
 from django_dbqueue.states import Status
 from django_dbqueue.worker.served import Served, parse_served
@@ -81,6 +82,21 @@ def test_what_waits_on_purpose_pushes_nothing_late_out_of_sight(late):
     QuerySet(Note).filter(queue__lt="q120").update(created_at=old)
     assert "q149" in shown()
     assert "queue q149: the oldest ready job waits" in seen().verdict.sentence
+
+
+def test_a_paused_queue_is_watched_too(late):
+    Note.objects.pause("q149", 3600)
+    [over] = watch([Served(Note, "default")], Thresholds(waiting=1000, age=3600)).over
+    assert (over.queue, over.paused) == ("q149", True)
+
+
+def test_a_queue_that_is_watched_by_name_is_among_them_however_many_are_late(late):
+    for number in range(60):
+        a_worker(serves=[f"{NOTE}:named{number:03}"])
+    QuerySet(Note).update(created_at=late.created_at.replace(year=late.created_at.year - 2))
+    Note.objects.bulk_create([Note(queue="zz") for _ in range(20)])
+    [over] = watch([Served(Note, "default", "zz")], Thresholds(waiting=10, age=None)).over
+    assert over.queue == "zz"
 
 
 def test_what_is_late_is_shown_before_those_that_are_asked_for(late):

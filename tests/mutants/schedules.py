@@ -176,8 +176,8 @@ TICKING = [
         "what a person asks for hides a job that still runs from the next overlap",
     ),
     (
-        "    if not schedule.last_job:\n        ticks",
-        "    if False:\n        ticks",
+        "    if not schedule.last_job:\n",
+        "    if False:\n",
         "an overlap does not see what came while it was allowed",
     ),
     (

@@ -61,7 +61,7 @@ SYNCHRONISE = [
         "what is declared is written and deleted",
     ),
     (
-        "            rows.filter(pk=key).delete()\n",
+        "            rows.filter(pk=key, is_declared=True).delete()\n",
         "            pass\n",
         "what is declared no more goes on ticking",
     ),

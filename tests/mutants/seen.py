@@ -17,20 +17,20 @@ QUEUES = [
     ),
     (
         MANY,
-        "[*late, *sorted(asked_for), *in_turn, *names]",
-        "[*late, *in_turn, *names]",
+        "[*sorted(asked_for), *late[:LATE_MAX], *sorted(served)]",
+        "[*late[:LATE_MAX], *sorted(served)]",
         "one of many queues that is asked for is not shown",
     ),
     (
         MANY,
-        "[*late, *sorted(asked_for), *in_turn, *names]",
-        "[*sorted(asked_for), *in_turn, *names]",
-        "one that is late is pushed out by those that are asked for",
+        "[*sorted(asked_for), *late[:LATE_MAX], *sorted(served)]",
+        "[*sorted(asked_for), *sorted(served)]",
+        "one that is late is pushed out by those that workers name",
     ),
     (
         MANY,
-        "awaited = [one for one in sorted(self.names) if not is_among(self.paused, model, one)]",
-        "awaited = sorted(self.names)",
+        "values[0][one] > 1 and not self._is_paused(one)",
+        "values[0][one] > 1",
         "what is paused pushes out what is late",
     ),
     (

@@ -88,6 +88,38 @@ def test_what_did_not_return_comes_after_all_others(clock, asked, is_careful):
     assert [len(ticks_of(one)) for one in fine] == [2, 2, 2, 2]
 
 
+def test_a_broker_that_did_not_return_comes_after_others_and_is_put_off_in_the_usual_look(
+    clock, monkeypatch
+):
+    monkeypatch.setitem(TARGETS, "broker", Away())
+    hangs = scheduled("a", "every 1 h", kind="broker")
+    clock.move(HOUR)
+    look(is_careful=True)
+    fine = [scheduled(f"of a broker {n}", "every 1 h", kind="broker") for n in range(5)]
+    clock.move(HOUR)
+    asked = []
+    monkeypatch.setattr(Away, "enqueue", lambda _, schedule, using: asked.append(schedule) or "1")
+    look(is_careful=False)
+    assert len(asked) >= 6
+    assert asked[len(fine)].name == hangs.name
+    monkeypatch.undo()
+    monkeypatch.setitem(TARGETS, "broker", Away())
+    Schedule.objects.exclude(pk=hangs.pk).delete()
+    Schedule.objects.update(error="no answer")
+    clock.move(HOUR)
+    look(is_careful=False)
+    assert firing.due_in("default") == firing.RETRY_SECONDS
+
+
+def test_those_that_share_a_transaction_have_their_time_together(clock):
+    for name in "abcd":
+        scheduled(name, "every 1 h")
+    begun = []
+    clock.move(HOUR)
+    firing.look(firing.Look("default", before_turn=lambda: begun.append(1)))
+    assert (len(begun), Note.objects.count()) == (1, 4)
+
+
 def test_what_is_written_here_does_not_wait_for_a_broker_that_hangs(clock, monkeypatch):
     monkeypatch.setitem(TARGETS, "broker", Away())
     for number in range(9):

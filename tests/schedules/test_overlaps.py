@@ -40,6 +40,19 @@ def test_a_tick_is_skipped_while_its_job_runs_though_somebody_has_run_it_by_hand
     assert notes_of(schedule)[3:] == [""]
 
 
+def test_a_tick_is_skipped_while_what_was_asked_for_next_to_another_job_waits(clock):
+    schedule = scheduled(timing="every 1 h", overlap="skip")
+    after_an_hour(clock)
+    [first] = Note.objects.claim()
+    asked = run_now(again(schedule), "anna")
+    first.complete()
+    after_an_hour(clock)
+    words = f"skipped: job {asked.job} of the last tick was waiting"
+    assert notes_of(schedule) == ["", "asked for by anna", words]
+    after_an_hour(clock)
+    assert notes_of(schedule)[3:] == [words]
+
+
 def test_a_tick_is_skipped_while_what_somebody_has_asked_for_runs_where_nothing_else_does(clock):
     schedule = scheduled(timing="every 1 h", overlap="skip")
     after_an_hour(clock)

@@ -61,10 +61,18 @@ def test_one_that_ended_as_planned_starts_again_after_the_first_pause_always(
     keep, monkeypatch, caplog
 ):
     monkeypatch.setattr(process, "PAUSES", Exponential(first=0.01, factor=3e4, cap=300, jitter=0))
+    monkeypatch.setattr(process, "PLANNED_SECONDS_MIN", 0)
     keep("sys.exit(12 if len(open('pids').readlines()) < 4 else 1)")
     wait_until(lambda: "ended with exit code 1:" in caplog.text)
     assert len(pids()) == 4
     assert [record.args[1] for record in caplog.records if record.args[0] == 1] == [0.01]
+
+
+def test_the_pauses_grow_where_a_limit_is_too_low_for_any_life(keep, monkeypatch, caplog):
+    monkeypatch.setattr(process, "PAUSES", Exponential(first=0.01, factor=200, cap=300, jitter=0))
+    keep("sys.exit(12)")
+    wait_until(lambda: caplog.text.count("ended with exit code 12") == 3)
+    assert [record.args[1] for record in caplog.records] == pytest.approx([0.01, 2, 300])
 
 
 def test_one_that_was_asked_to_stop_stays_stopped(keep, caplog):
