@@ -83,10 +83,11 @@ class JobList(ChangeList):
         if keyset is None:
             super().get_results(request)
             return
+        self.is_secret = self._is_secret(request, keyset.order)
         backwards = BEFORE in request.GET
         text = request.GET.get(BEFORE if backwards else AFTER)
         try:
-            cursor = None if text is None else self._cursor_in(request, keyset, text)
+            cursor = None if text is None else self._cursor_in(keyset, text)
         except ValueError:
             what = _("The address names no place in this list, which is shown from its beginning.")
             # A renewal shows no messages: they would pile up until the next page.
@@ -106,7 +107,6 @@ class JobList(ChangeList):
         self.show_admin_actions = True
         self.can_show_all = self.multi_page = False
         self.paginator = self.model_admin.get_paginator(request, self.queryset, self.list_per_page)
-        self.encode = self._encode_key if self._is_secret(request, keyset.order) else encode
         self.steps = tuple(self._steps(keyset.order, page, cursor, backwards))
 
     @property
@@ -131,10 +131,6 @@ class JobList(ChangeList):
         admin: Any = self.model_admin
         return not all(admin.may_find_by(request, name) for name in order.names)
 
-    @staticmethod
-    def _encode_key(cursor: Cursor) -> str:
-        return encode(cursor[-1:])
-
     def _cursor_of_key(self, order: Order, text: str) -> Cursor | None:
         """That of the row with the key, where it is by now."""
         key = decode(self.model, Order(order.names[-1:]), text)
@@ -146,8 +142,8 @@ class JobList(ChangeList):
             raise ValueError(text)
         return found
 
-    def _cursor_in(self, request: HttpRequest, keyset: Keyset, text: str) -> Cursor | None:
-        if self._is_secret(request, keyset.order):
+    def _cursor_in(self, keyset: Keyset, text: str) -> Cursor | None:
+        if self.is_secret:
             return self._cursor_of_key(keyset.order, text)
         cursor = decode(self.model, keyset.order, text)
         if cursor is not None and cursor[0] is None and keyset.undated is None:
@@ -179,7 +175,8 @@ class JobList(ChangeList):
             further = _("Look further, from job %(key)s") % {"key": target[-1]}
             text = further if is_window_end else str(name)
             more = {LONG: "1"} if is_window_end else {}
-            url = self.get_query_string({parameter: self.encode(target), **more})
+            place = encode(target[-1:] if self.is_secret else target)
+            url = self.get_query_string({parameter: place, **more})
             yield Step(text, url, relation, is_window_end)
         if after is not None:
             yield Step(str(labels.last), self.get_query_string({BEFORE: END}))

@@ -21,7 +21,7 @@ from ..states import Status
 
 STATES = PARTS[OPEN]
 AGES_MAX = 1_000  # queues of a table whose first ready job is looked at
-LATE_MAX = QUEUES_MAX // 2  # that are shown before those that are asked for
+LATE_MAX = QUEUES_MAX // 2  # that are shown before those that workers name
 
 
 @dataclass

@@ -6,19 +6,12 @@ from django.db import transaction
 from django_dbqueue.schedules.firing import run_due, run_now
 from django_dbqueue.schedules.models import Tick
 from django_dbqueue.schedules.targets import QueueTable
-from django_dbqueue.testing import virtual_clock
-from tests.kit.schedules import START, again, notes_of, scheduled, ticks_of
+from tests.kit.schedules import again, notes_of, scheduled, ticks_of
 from tests.queueapp.models import Note
 
 pytestmark = pytest.mark.usefixtures("db_rows")
 
 HOUR = 3600
-
-
-@pytest.fixture
-def clock():
-    with virtual_clock(START) as clock:
-        yield clock
 
 
 @pytest.fixture

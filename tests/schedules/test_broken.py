@@ -11,7 +11,6 @@ from django_dbqueue.schedules import firing
 from django_dbqueue.schedules.firing import run_due
 from django_dbqueue.schedules.models import Schedule, Tick, as_utc
 from django_dbqueue.schedules.planning import Missed
-from django_dbqueue.testing import virtual_clock
 from tests.kit.bounds import limits
 from tests.kit.schedules import START, again, notes_of, scheduled, ticks_of
 from tests.queueapp.models import Note
@@ -19,12 +18,6 @@ from tests.queueapp.models import Note
 pytestmark = pytest.mark.usefixtures("db_rows")
 
 HOUR = 3600
-
-
-@pytest.fixture
-def clock():
-    with virtual_clock(START) as clock:
-        yield clock
 
 
 def test_a_broken_target_holds_up_nobody_and_is_tried_again(clock):

@@ -10,19 +10,12 @@ from django_dbqueue.schedules.firing import run_due
 from django_dbqueue.schedules.models import Schedule, as_utc
 from django_dbqueue.schedules.replan import replan
 from django_dbqueue.schedules.ticking import KEPT_TICKS
-from django_dbqueue.testing import virtual_clock
 from tests.kit.schedules import START, again, look_until, scheduled, ticks_of
 from tests.queueapp.models import Note
 
 pytestmark = pytest.mark.usefixtures("db_rows")
 
 MINUTE, YEAR = 60, 365 * 86400
-
-
-@pytest.fixture
-def clock():
-    with virtual_clock(START) as clock:
-        yield clock
 
 
 def ahead_for_a_look(clock):

@@ -7,8 +7,7 @@ import pytest
 from django_dbqueue.schedules import firing
 from django_dbqueue.schedules.models import Schedule, as_utc
 from django_dbqueue.schedules.targets import TARGETS, QueueTable, Target
-from django_dbqueue.testing import virtual_clock
-from tests.kit.schedules import START, again, notes_of, scheduled, ticks_of
+from tests.kit.schedules import again, notes_of, scheduled, ticks_of
 from tests.queueapp.models import Note
 
 pytestmark = pytest.mark.usefixtures("db_rows")
@@ -18,12 +17,6 @@ HOUR = 3600
 
 class Killed(BaseException):
     """As a signal would end the process."""
-
-
-@pytest.fixture
-def clock():
-    with virtual_clock(START) as clock:
-        yield clock
 
 
 @pytest.fixture

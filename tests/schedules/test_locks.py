@@ -13,7 +13,6 @@ from django_dbqueue.schedules import firing
 from django_dbqueue.schedules.firing import run_due
 from django_dbqueue.schedules.models import Schedule
 from django_dbqueue.schedules.targets import QueueTable
-from django_dbqueue.testing import virtual_clock
 from tests.kit.connections import other_connection
 from tests.kit.jobs import table_locked
 from tests.kit.lost_connection import lose_connection
@@ -34,12 +33,6 @@ class Away:
 
 
 away = Away()
-
-
-@pytest.fixture
-def clock():
-    with virtual_clock(START) as clock:
-        yield clock
 
 
 @pytest.fixture

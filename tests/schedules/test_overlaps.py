@@ -4,19 +4,12 @@ import pytest
 
 from django_dbqueue.schedules.firing import run_due, run_now
 from django_dbqueue.schedules.models import Schedule
-from django_dbqueue.testing import virtual_clock
-from tests.kit.schedules import START, again, notes_of, scheduled
+from tests.kit.schedules import again, notes_of, scheduled
 from tests.queueapp.models import Note
 
 pytestmark = pytest.mark.usefixtures("db_rows")
 
 HOUR = 3600
-
-
-@pytest.fixture
-def clock():
-    with virtual_clock(START) as clock:
-        yield clock
 
 
 def after_an_hour(clock):

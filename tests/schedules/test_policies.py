@@ -20,12 +20,6 @@ pytestmark = pytest.mark.usefixtures("db_rows")
 HOUR = 3600
 
 
-@pytest.fixture
-def clock():
-    with virtual_clock(START) as clock:
-        yield clock
-
-
 def test_a_tick_is_one_job_with_its_columns_queue_and_priority(clock):
     schedule = scheduled(
         timing="every 1 h", arguments={"text": "hello", "time_to_run": 7}, queue="slow", priority=3

@@ -10,7 +10,6 @@ from django_dbqueue.schedules import scheduler
 from django_dbqueue.schedules.firing import Look, due_in, look, run_due
 from django_dbqueue.schedules.models import Schedule, as_utc
 from django_dbqueue.schedules.replan import replan
-from django_dbqueue.testing import virtual_clock
 from tests.kit.schedules import START, again, scheduled, ticks_of
 from tests.kit.waiting import wait_until
 from tests.queueapp.models import Note
@@ -26,12 +25,6 @@ ODD_TIMES = pytest.mark.parametrize(
     ODD.get(connection.vendor)
     or [pytest.param("", marks=pytest.mark.skip(reason="its columns hold instants"))],
 )
-
-
-@pytest.fixture
-def clock():
-    with virtual_clock(START) as clock:
-        yield clock
 
 
 def write(schedule, column, value):
