@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 from typing import Any
 
-from django.core.exceptions import PermissionDenied
+from django.core.exceptions import ImproperlyConfigured, PermissionDenied
+from django.db.utils import Error
 from django.http import Http404, HttpRequest
 from django.template.response import TemplateResponse
 from django.utils import timezone
@@ -11,6 +12,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from ..exceptions import first_line
 from ..lifecycle.table import table_of
 from ..metrics.counts import QUEUES_MAX
 from ..metrics.time_series import CHARTED, Point, history
@@ -46,16 +48,22 @@ def charts_view(model_admin: Any, request: HttpRequest) -> TemplateResponse:
     except Http404 as error:
         context |= {"title": _("Not found"), "problem": str(error)}
         return respond(model_admin, request, TEMPLATE, context, status=404)
+    context |= {**auto_refresh(request), "table": served.title, "queue": queue or ""}
+    context |= {"title": f"{served.title}: {queue or _('all queues')}, {SPAN_LABELS[span]}"}
+    filters = ({"queue": queue} if queue else {}) | query_of(served.model, served.using)
+    context |= {"jobs_url": list_url(site, request, served.model, **filters)}
+    try:
+        context |= _drawn(served, queue, span)
+    except (Error, ImproperlyConfigured, ImportError) as error:  # the last two: no driver
+        context |= {"away": first_line(error)}
+    return respond(model_admin, request, TEMPLATE, context)
+
+
+def _drawn(served: Served, queue: str | None, span: str) -> dict[str, Any]:
     points = history(served.using, served.job_table, queue, span)
     known = known_queues(table_of(served.model, served.using))[:QUEUES_MAX]
     names = plots.names(points, span)
-    filters = ({"queue": queue} if queue else {}) | query_of(served.model, served.using)
-    context |= {
-        **auto_refresh(request),
-        "jobs_url": list_url(site, request, served.model, **filters),
-        "title": f"{served.title}: {queue or _('all queues')}, {SPAN_LABELS[span]}",
-        "table": served.title,
-        "queue": queue or "",
+    return {
         "queues": sorted({*known, *([queue] if queue else [])}),
         "is_unknown": queue is not None and queue not in known,
         "is_empty": not any(
@@ -67,7 +75,6 @@ def charts_view(model_admin: Any, request: HttpRequest) -> TemplateResponse:
         "step": plots.step_label(span),
         "zone": timezone.get_current_timezone_name(),
     }
-    return respond(model_admin, request, TEMPLATE, context)
 
 
 def _chosen(request: HttpRequest) -> tuple[Served, str | None]:

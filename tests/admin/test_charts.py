@@ -28,7 +28,8 @@ from django_dbqueue.metrics.time_series import (
 from django_dbqueue.models import Minute, Queue
 from django_dbqueue.models.minute import SPANS, SUMS
 from tests.kit.examples import examples
-from tests.kit.overview import OVERVIEW, minute
+from tests.kit.overview import OVERVIEW, Away, minute, text_of
+from tests.queueapp.models import Note
 
 pytestmark = [pytest.mark.any_database, pytest.mark.usefixtures("db_rows")]
 PAGE = "/admin/dbqueue/queue/charts/"
@@ -295,6 +296,18 @@ def test_a_page_leads_to_the_jobs_only_of_who_may_see_them(people):
     link = 'href="/admin/queueapp/note/?queue=a%26b"'
     assert link in people("view_queue", "view_note").get(PAGE, asked).content.decode()
     assert link not in people("view_queue").get(PAGE, asked).content.decode()
+
+
+def test_a_database_that_is_away_is_told_where_the_charts_would_be(browser, settings):
+    away = Away(Note)
+    settings.DATABASE_ROUTERS = [away]
+    try:
+        page = text_of(browser.get(PAGE, {"table": "queueapp.note", "queue": "a&b"}))
+    finally:
+        settings.DATABASE_ROUTERS = []
+        away.end()
+    region = page.partition('data-dbqueue-region="charts"')[2]
+    assert "queueapp.note cannot be asked: unable to open database file" in region
 
 
 def test_what_is_none_is_not_found_and_who_may_not_look_is_refused(browser, people, client):
