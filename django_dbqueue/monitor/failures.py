@@ -10,6 +10,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.db.models import F, Max, Q, Sum
 from django.db.utils import Error
 
+from ..conf.queue_order import matches
 from ..exceptions import first_line
 from ..fields import InstantField
 from ..lifecycle.errors import entries
@@ -143,7 +144,7 @@ def groups_of(
 ) -> tuple[list[FailureGroup], bool]:
     """Those of one table, and whether it has jobs of kinds that are left out; what nobody can tell
     apart is one group."""
-    table, queues = table_of(served.model, served.using), _with_lanes(served, seen, queues)
+    table, queues = table_of(served.model, served.using), _in_full(served, seen, queues)
     counted = _counted(served, seen, queues, DAY if minutes is None else minutes)
     lately = sorted(counted.keys() - {OTHER}, key=lambda name: (-counted[name].day, name))
     here = failed_by_kind(table, stored(table, seen.until), queues, lately)
@@ -164,12 +165,17 @@ def groups_of(
     return list(groups.values()), is_all and here.has_more
 
 
-def _with_lanes(served: Served, seen: Look, queues: Sequence[str]) -> Sequence[str]:
-    """The queues, and those of their lanes in which something failed."""
-    if not (queues and served.has_lanes):
+def _in_full(served: Served, seen: Look, queues: Sequence[str]) -> Sequence[str]:
+    """The queues, and those in which something failed that match a pattern or are a lane."""
+    if not queues:
         return queues
     known = {queue for _, queue, *_ in seen.counts.get(served.job_table, ())}
-    return sorted({*queues, *(one for one in known if base_of(served.model, one) in queues)})
+
+    def is_meant(queue: str) -> bool:
+        names = {queue, base_of(served.model, queue)}
+        return any(matches(wanted, name) for wanted in queues for name in names)
+
+    return sorted({*queues, *filter(is_meant, known)})
 
 
 def one_group(served: Served, fingerprint: str, until: datetime) -> FailureGroup | None:

@@ -132,6 +132,15 @@ def test_a_queue_has_the_lanes_in_which_something_failed():
     assert (group.queues, group.day) == (["default@smtp"], 2)
 
 
+def test_a_pattern_has_the_queues_that_match_it_and_no_others():
+    for queue in ("mail.a", "mail.b", "other"):
+        count(2, queue=queue)
+        failed(queue=queue)
+    [group] = failures([Served(Note, "default", "mail.*")]).groups
+    assert (group.queues, group.day, group.here) == (["mail.a", "mail.b"], 4, Failed(2))
+    assert failures([Served(Note, "default", "sms.*")]).groups == []
+
+
 def act(until, fingerprint, **more):
     progress = Progress(KICK, **more)
     for keyset in choice_of(fingerprint, until).keysets(NOTES, KICK.sources):
