@@ -17,7 +17,7 @@ from tests.kit.admin_lists import NOTES, act_on_all, confirm_all, fill, sent_by,
 from tests.kit.failures import failed, kind
 from tests.queueapp.models import Note, Uuid
 
-pytestmark = [pytest.mark.usefixtures("db_rows"), pytest.mark.each_database]
+pytestmark = pytest.mark.usefixtures("db_rows")
 
 
 def counted(page):
@@ -28,6 +28,7 @@ def answer(browser, page, query="", **values):
     return text_of(browser.post(NOTES + query, sent_by(page) | values, follow=True))
 
 
+@pytest.mark.each_database
 @pytest.mark.parametrize("action", ["cancel_selected", "move_selected"])
 @pytest.mark.parametrize("state", ["", "&state=4"])
 def test_what_fails_while_somebody_is_asked_is_left_as_it_is(browser, action, state):
@@ -115,6 +116,7 @@ def test_a_key_of_any_text_is_told_as_it_is():
         assert matching.packed_keys(RequestFactory().post("/", {"dbqueue_keys": odd}), Note) == []
 
 
+@pytest.mark.each_database
 @pytest.mark.parametrize("window", [3, 1000])
 def test_each_press_goes_on_where_the_last_one_ended(browser, monkeypatch, window):
     """Also of what stays in the list, since it has the value by then."""
@@ -148,6 +150,7 @@ def test_a_press_ends_after_some_seconds_and_says_so(browser, monkeypatch):
         assert 'class="success">' in said[2]
 
 
+@pytest.mark.each_database
 def test_what_has_the_value_already_is_not_read_again(browser, monkeypatch):
     fill(200, [Status.READY])
     QuerySet(Note).update(priority=7)

@@ -108,7 +108,7 @@ def test_all_jobs_with_a_failure_are_walked_through_there_and_back(
     monkeypatch.setattr(pagination, "WINDOW_ROWS", window)
     monkeypatch.setattr(walking, "WALK_SECONDS", 0)
     for name in ("other", "same", "other"):
-        fill(15, [Status.READY, Status.DELAYED, Status.BURIED], failure=name)
+        fill(9, [Status.READY, Status.DELAYED, Status.BURIED], failure=name)
     QuerySet(Note).filter(status=Status.BURIED, failed_at=None).update(failed_at=START)
     order = F("failed_at").desc(nulls_last=True), "-id"
     rows = QuerySet(Note).filter(failure="same", **asked).order_by(*order)
@@ -121,7 +121,6 @@ def test_all_jobs_with_a_failure_are_walked_through_there_and_back(
     assert [key for one in reversed(pages) for key in one] == expected
 
 
-@pytest.mark.each_database
 @pytest.mark.parametrize(
     "asked",
     [

@@ -16,7 +16,7 @@ from tests.kit.failures import count
 from tests.kit.overview import Away
 from tests.queueapp.models import ArchivedKept, Kept, Note, Shared
 
-pytestmark = [pytest.mark.usefixtures("db_rows"), pytest.mark.each_database]
+pytestmark = pytest.mark.usefixtures("db_rows")
 
 SEARCH = "/admin/dbqueue/queue/search/"
 OVERVIEW = "/admin/dbqueue/queue/"
@@ -58,6 +58,7 @@ def page_of(row):
     return f"/admin/{label}/{row.pk}/change/"
 
 
+@pytest.mark.each_database
 def test_the_number_of_a_job_is_found_in_every_table(browser):
     note = Note.objects.create()
     mail = email(pk=note.pk)
@@ -65,6 +66,7 @@ def test_the_number_of_a_job_is_found_in_every_table(browser):
     assert {page_of(one) for one in (note, mail, old)} <= hits(browser, str(note.pk)).keys()
 
 
+@pytest.mark.each_database
 @pytest.mark.parametrize("term", ["anna@x.example", "your order", "<m@x.example>"])
 def test_an_email_is_found_by_what_it_is_known_by(browser, term):
     mail = email(message_id="<m@x.example>")
@@ -73,11 +75,13 @@ def test_an_email_is_found_by_what_it_is_known_by(browser, term):
     }
 
 
+@pytest.mark.each_database
 def test_a_dedup_key_is_found(browser):
     note = Note.objects.create(dedup_key="photo:7")
     assert list(hits(browser, "photo:7")) == [page_of(note)]
 
 
+@pytest.mark.each_database
 @pytest.mark.parametrize("term", ["outofstock", "shop.jobs", "no MUGS are left"])
 def test_a_failure_is_found_by_a_part_of_it(browser, term):
     kind_of_failure()
@@ -103,6 +107,7 @@ def test_failures_are_found_where_the_database_of_another_table_is_away(browser,
 ORDER = OSError("order 4711 of 'anna' (anna@x.example) was not found")
 
 
+@pytest.mark.each_database
 @pytest.mark.parametrize(
     "term",
     [
@@ -159,6 +164,7 @@ def test_more_than_some_are_found_in_the_list(browser):
     assert '<a href="/admin/dbqueue_mail/email/?q=Your+order">There may be more</a>' in page
 
 
+@pytest.mark.each_database
 @pytest.mark.parametrize("term", ["", "  ", "\0", "\ud800", "9" * 600, "<script>x</script>", "%"])
 def test_whatever_is_typed_is_answered(browser, term):
     email(subject="<script>x</script>")

@@ -19,7 +19,7 @@ from tests.kit.jobs import buried, claimed, done
 from tests.models.test_fields import plain
 from tests.queueapp.models import ArchivedKept, Everything, Note, Owner
 
-pytestmark = [pytest.mark.usefixtures("db_rows"), pytest.mark.each_database]
+pytestmark = pytest.mark.usefixtures("db_rows")
 
 # By tab: the words of its links, and its order.
 TABS = {
@@ -44,6 +44,7 @@ def rows_of(query):
     return list(rows.values_list("pk", flat=True))
 
 
+@pytest.mark.each_database
 @pytest.mark.parametrize("query", TABS)
 def test_a_walk_there_and_back_shows_each_row_once(browser, short_pages, query):
     fill(12)
@@ -60,6 +61,7 @@ def test_a_walk_there_and_back_shows_each_row_once(browser, short_pages, query):
     assert step(first, back) is None
 
 
+@pytest.mark.each_database
 @pytest.mark.parametrize("query", TABS)
 def test_rows_that_come_and_go_meanwhile_hide_no_other(browser, short_pages, query):
     fill(10)
@@ -125,6 +127,7 @@ def test_a_filter_is_looked_for_among_so_many_rows(browser, monkeypatch):
     assert rare.pk in keys_in(text_of(browser.get(f"{NOTES}?state=4")))
 
 
+@pytest.mark.each_database
 @pytest.mark.parametrize("status", Status)
 def test_the_jobs_of_a_queue_are_counted_by_an_index_that_knows_it(monkeypatch, status):
     monkeypatch.setattr(pagination, "WINDOW_ROWS", 5)
@@ -198,6 +201,7 @@ def test_the_number_of_queries_does_not_grow(browser, query):
     assert few <= cost() <= few + 1 <= 38
 
 
+@pytest.mark.each_database
 def test_a_column_without_an_index_orders_no_list(browser):
     fill(2)
     page = text_of(browser.get(f"{NOTES}?o=-3.2"))
@@ -213,6 +217,7 @@ def test_who_wants_other_orders_gets_djangos_pages(browser, short_pages, monkeyp
     assert len(keys_in(text_of(browser.get(f"{NOTES}?o=6&p=3")))) == 1
 
 
+@pytest.mark.each_database
 @pytest.mark.parametrize("status", [None, *Status])
 def test_chunks_have_all_rows_whatever_the_windows_of_a_list(monkeypatch, status):
     monkeypatch.setattr(pagination, "WINDOW_ROWS", 2)
@@ -294,6 +299,7 @@ def test_a_value_of_another_table_is_read_with_that_table(status, asked):
     assert keyset.count().number <= 1
 
 
+@pytest.mark.each_database
 def test_a_window_leaves_out_none_of_its_rows_where_more_urgent_ones_come_meanwhile(monkeypatch):
     monkeypatch.setattr(pagination, "WINDOW_ROWS", 3)
     jobs = [Note.objects.create(text="one") for _ in range(6)]
@@ -318,6 +324,7 @@ def test_windows_of_two_sizes_are_told_apart(status):
     assert counts == [*sizes]
 
 
+@pytest.mark.each_database
 def test_a_whole_number_or_key_is_found(browser, monkeypatch):
     monkeypatch.setattr(pagination, "WINDOW_ROWS", 5)
     old = Note.objects.create(dedup_key="photo:7")

@@ -30,7 +30,7 @@ from tests.kit.admin_lists import (
 from tests.kit.clock import without_use_tz
 from tests.queueapp.models import ArchivedKept, Note
 
-pytestmark = [pytest.mark.usefixtures("db_rows"), pytest.mark.each_database]
+pytestmark = pytest.mark.usefixtures("db_rows")
 
 ARCHIVE = "/admin/queueapp/archivedkept/"
 AGES = {"2m": 120, "30m": 1800, "5h": 5 * 3600, "3d": 3 * 86400}
@@ -48,6 +48,7 @@ def made(column, **columns):
     return found
 
 
+@pytest.mark.each_database
 @pytest.mark.parametrize("span", SPANS)
 @pytest.mark.parametrize("name", STATES)
 def test_a_list_shows_what_was_within_a_span(browser, name, span):
@@ -87,6 +88,7 @@ def test_what_failed_within_the_hour_is_one_click_away(browser, state):
         assert keys_in(text_of(browser.get(NOTES + query))) == [jobs["2m"], jobs["30m"]]
 
 
+@pytest.mark.each_database
 @pytest.mark.parametrize(
     ("begin", "end", "expected"),
     [(600, 60, ["2m"]), (86400, 600, ["30m", "5h"]), (600, None, ["2m"]), (None, 86400, ["3d"])],
@@ -143,6 +145,7 @@ def test_what_is_no_time_where_somebody_reads_it_is_told(browser, zone, asked):
     assert "cannot use" in page
 
 
+@pytest.mark.each_database
 def test_the_first_and_the_last_time_may_be_asked_for(browser):
     jobs = made("failed_at", status=Status.BURIED)
     asked = {"failed_from": "0001-01-03T00:00", "failed_until": "9999-12-29T00:00"}
@@ -236,6 +239,7 @@ def test_the_clock_is_read_once_for_the_list_and_its_numbers(browser, monkeypatc
     assert len(moments) == 1
 
 
+@pytest.mark.each_database
 @pytest.mark.parametrize("hour", [0, 1])  # UTC: at the first 02:30 in Berlin, and at the second
 def test_without_use_tz_delayed_jobs_are_told_by_how_far_away_they_are(hour):
     now = datetime(2026, 10, 25, hour, 30, tzinfo=UTC)

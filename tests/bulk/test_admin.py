@@ -22,7 +22,7 @@ from tests.kit.overview import a_worker
 from tests.kit.pseudo import escapes, pseudo_language, stored_texts
 from tests.queueapp.models import Note
 
-pytestmark = pytest.mark.usefixtures("db_rows")
+pytestmark = [pytest.mark.usefixtures("db_rows"), pytest.mark.one_database]
 PAGES = "/admin/dbqueue_bulk/bulkaction/"
 BUTTON = "Do it as a job"
 FAILURES = "/admin/dbqueue/queue/failures/"

@@ -21,7 +21,7 @@ from tests.kit.run_log import runs
 from tests.kit.waiting import wait_until
 from tests.queueapp.models import Deed
 
-pytestmark = [pytest.mark.each_database, pytest.mark.usefixtures("db_rows")]
+pytestmark = pytest.mark.usefixtures("db_rows")
 
 SEED = int(os.environ.get("CLOCKS_SEED", "3"))
 FOLDER = str(Path(__file__).resolve().parents[1] / "kit" / "wrong_clock")

@@ -109,6 +109,7 @@ def test_a_backoff_need_not_know_more_attempts_than_there_are(pauses):
     assert problems(table_with(backoff=Table(), max_attempts=len(pauses) + 1)) == {}
 
 
+@pytest.mark.one_database
 def test_whatever_a_policy_says_the_checks_can_say_it(full):
     tally = Tally("values of policies")
 

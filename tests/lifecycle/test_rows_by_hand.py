@@ -118,6 +118,7 @@ EXTREMES = (
 )
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin", "America/New_York"])
 def test_the_admin_shows_the_first_and_the_last_day_in_zones_that_lack_it(staff, settings, zone):
     settings.TIME_ZONE = zone

@@ -16,7 +16,7 @@ from tests.kit.mail import archived, finished, in_archive, letter, queued
 from tests.kit.mail_admin import ARCHIVE, LIST, text_of
 from tests.kit.query_plans import captured, complaints, update_statistics
 
-pytestmark = [pytest.mark.usefixtures("db_rows", "queueing"), pytest.mark.each_database]
+pytestmark = pytest.mark.usefixtures("db_rows", "queueing")
 
 ANNA = "anna@x.example"
 EMAILS, RECIPIENTS = "dbqueue_mail_email", "dbqueue_mail_recipient"
@@ -32,6 +32,7 @@ def keys(browser, term, url=LIST, **more):
     return shown(browser, term, url, **more)[0]
 
 
+@pytest.mark.each_database
 @pytest.mark.parametrize("term", [ANNA, "  Anna <ANNA@x.example> ", "ANNA@X.EXAMPLE"])
 def test_the_emails_to_an_address_are_found_the_newest_first(browser, term):
     first, copied = queued("Anna <anna@x.example>"), queued("berta", bcc=[ANNA])
@@ -52,12 +53,14 @@ def test_a_state_and_a_search_go_together(browser):
     assert keys(browser, ANNA, state="4") == [failed.pk]
 
 
+@pytest.mark.each_database
 @pytest.mark.parametrize("term", ["anna@x", "anna", "x.example", "@x.example", "%@x.example"])
 def test_a_part_of_an_address_finds_nobody(browser, term):
     queued(ANNA)
     assert keys(browser, term) == []
 
 
+@pytest.mark.each_database
 @pytest.mark.parametrize("term", ["Your order 1", "your ORDER 12", "Your order 12"])
 def test_a_subject_is_found_by_its_beginning(browser, term):
     email = queued(subject="Your order 12")
@@ -65,6 +68,7 @@ def test_a_subject_is_found_by_its_beginning(browser, term):
     assert keys(browser, term) == [email.pk]
 
 
+@pytest.mark.each_database
 @pytest.mark.parametrize("term", ["100% off", "under_score", "back\\slash", 'quo"te', "it's"])
 def test_what_a_pattern_would_mean_stands_for_itself(browser, term):
     email = queued(subject=f"{term}!")
@@ -100,6 +104,7 @@ def test_to_look_through_all_stays_in_the_database(browser, monkeypatch, tmp_pat
         assert '<a href="?database=south&amp;subject__icontains=order">Look through all' in page
 
 
+@pytest.mark.each_database
 def test_subjects_that_begin_alike_by_the_thousand_are_looked_for_newest_first(
     browser, monkeypatch
 ):
@@ -111,6 +116,7 @@ def test_subjects_that_begin_alike_by_the_thousand_are_looked_for_newest_first(
     assert keys(browser, "Order") == [email.pk for email in alike[::-1]]
 
 
+@pytest.mark.each_database
 def test_next_to_subjects_that_begin_alike_a_number_is_found(browser, monkeypatch):
     monkeypatch.setattr(search, "FOUND_ROWS_MAX", 3)
     monkeypatch.setattr(walking, "WALK_SECONDS", 60)
@@ -121,6 +127,7 @@ def test_next_to_subjects_that_begin_alike_a_number_is_found(browser, monkeypatc
     assert keys(browser, f"{found.pk}X%") == [email.pk for email in alike[::-1]]
 
 
+@pytest.mark.each_database
 def test_of_an_address_with_thousands_the_newest_are_found_and_it_says_so(browser, monkeypatch):
     monkeypatch.setattr(search, "FOUND_ROWS_MAX", 3)
     emails = [queued(ANNA, subject=f"S{number}") for number in range(5)]
@@ -192,6 +199,7 @@ def test_what_a_role_may_not_see_is_on_no_page(people, monkeypatch, column, is_o
         assert term in text_of(people(is_superuser=True).get(page))
 
 
+@pytest.mark.each_database
 @pytest.mark.parametrize("term", ["n2000@x.example", "Order 2000"])
 def test_a_search_goes_by_indexes(browser, term):
     rows = [Email(recipients=f"n{n}@x.example", subject=f"Order {n}") for n in range(3000)]

@@ -32,7 +32,7 @@ from tests.kit.processes import give_back, worker
 from tests.kit.waiting import wait_until
 from tests.queueapp.models import Note
 
-pytestmark = [pytest.mark.each_database, pytest.mark.usefixtures("db_rows", "impatient")]
+pytestmark = pytest.mark.usefixtures("db_rows", "impatient")
 
 IN_DOUBT = {"stall": ("in doubt", None)}
 

@@ -17,7 +17,7 @@ from tests.kit.overview import Away, a_worker
 from tests.kit.processes import running
 from tests.queueapp.models import Kept, Note
 
-pytestmark = [pytest.mark.usefixtures("db_rows"), pytest.mark.each_database]
+pytestmark = pytest.mark.usefixtures("db_rows")
 
 
 def many(number: int, queue: str = "default", **more: Any) -> None:
@@ -72,6 +72,7 @@ def test_a_limit_beyond_what_a_list_counts_is_counted_to():
     assert "1,500 or more jobs wait" in why
 
 
+@pytest.mark.each_database
 def test_delayed_jobs_wait_once_they_are_due_though_no_worker_lives_to_promote_them():
     many(5, "later", delay=3600)
     assert of("later", as_json("monitor", "--max=5"))["waiting"] == 0
@@ -85,6 +86,7 @@ def test_delayed_jobs_wait_once_they_are_due_though_no_worker_lives_to_promote_t
     assert "the oldest waits for 1" in why
 
 
+@pytest.mark.each_database
 def test_a_job_that_waits_for_too_long_is_an_alert():
     aged(Note.objects.create(queue="old"), 3000)
     aged(Note.objects.create(queue="new"), 10)
@@ -106,6 +108,7 @@ def test_a_queue_may_say_itself_what_is_too_long():
         assert of("slow", as_json("monitor", "--max-age=1h"))["late_after_seconds"] == 3600
 
 
+@pytest.mark.each_database
 def test_after_the_clock_was_set_back_no_job_waits_for_less_than_nothing():
     with virtual_clock() as clock:
         many(1, "a")
@@ -145,6 +148,7 @@ def test_a_queue_that_is_named_with_its_whole_table_is_over_as_in_that(monkeypat
         assert "queueapp.note:default: 2 or more jobs wait" in why
 
 
+@pytest.mark.each_database
 def test_due_jobs_of_other_queues_do_not_hide_those_of_the_one_that_is_watched():
     for queue, ago in (("other", 900), ("watched", 700)):
         many(4, queue, delay=3600)

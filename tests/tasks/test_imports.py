@@ -63,7 +63,6 @@ def moment(text):
     return datetime.fromisoformat(text)
 
 
-@pytest.mark.each_database
 def test_what_waits_is_moved_as_it_was_enqueued(backend):
     told = backend.fill(WAITING)
     assert imported(backend) == [
@@ -156,7 +155,6 @@ tasks_db_alone = pytest.mark.parametrize("tables", [TASKS_DB], indirect=True)
 
 
 @tasks_db_alone
-@pytest.mark.each_database
 def test_each_gets_the_concurrency_key_that_the_code_of_today_gives_it(backend):
     code = "calls.export.enqueue('a', pages=2), calls.post.enqueue('b'), calls.add.enqueue(1)"
     backend.fill(code)
@@ -340,7 +338,6 @@ dj_queue_alone = pytest.mark.parametrize("tables", [DJ_QUEUE], indirect=True)
 
 
 @dj_queue_alone
-@pytest.mark.each_database
 def test_what_a_concurrency_key_limits_is_left_and_counted(backend):
     """Here nothing would hold them back."""
     code = "limited = concurrency(key='one', limit=1)(framework.task(calls.noop.func))\n"

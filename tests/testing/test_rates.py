@@ -12,7 +12,7 @@ from tests.kit.jobs import fresh
 from tests.kit.mail import USING, queued, setting
 from tests.queueapp.models import Note
 
-pytestmark = [pytest.mark.usefixtures("db_rows"), pytest.mark.each_database]
+pytestmark = pytest.mark.usefixtures("db_rows")
 NOTE = "queueapp.note"
 PERIODS = {"s": 1, "h": 3_600, "d": 86_400}
 

@@ -194,7 +194,6 @@ def python(*arguments, cwd, env):
     return done.returncode, done.stdout + done.stderr
 
 
-@pytest.mark.each_database
 def test_unittest_and_pytest_run_it_in_a_transaction_and_without(db_rows, project):
     (project.app / "tests.py").write_text(UNITTESTS)
     where = {"cwd": project.folder, "env": project.environment}
@@ -224,7 +223,6 @@ def test_jobs_of_the_projects_own_database_are_left_alone(db_rows, project):
     assert "database: file:memorydb_default" in said
 
 
-@pytest.mark.each_database
 def test_a_table_on_several_databases_is_seen_on_all_that_the_test_may_reach(db_rows, project):
     project.models(MODELS + SHARDED)
     project.run("makemigrations", "kiosk")

@@ -124,7 +124,6 @@ def _nobody_left(tmp_path):
             os.kill(int(environ.parent.name), signal.SIGKILL)
 
 
-@pytest.mark.each_database
 @pytest.mark.usefixtures("db_rows", "_nobody_left")
 def test_who_is_told_to_stop_leaves_nothing_behind(private_session, tmp_path):  # noqa: F811
     private_session.start()

@@ -16,7 +16,7 @@ from tests.kit.processes import QUICK, ROOT, lines, running
 from tests.kit.waiting import wait_until
 from tests.queueapp.models import Rolled, Versioned
 
-pytestmark = [pytest.mark.usefixtures("db_rows"), pytest.mark.each_database]
+pytestmark = pytest.mark.usefixtures("db_rows")
 
 
 def of_code(database_url: str, code: str, *args: str, version: int = 0) -> Any:
@@ -56,6 +56,7 @@ def run_by(log: str) -> set[str]:
     return {line.split()[1] for line in lines(log)}
 
 
+@pytest.mark.each_database
 @pytest.mark.usefixtures("column_is_dropped")
 def test_a_column_is_added_with_old_workers_at_work_and_new_ones_next_to_them(
     database_url: str, tmp_path: Path

@@ -9,8 +9,6 @@ from django_dbqueue.shards import shards_of
 from tests.kit.sharded import Sharded, databases
 from tests.kit.waiting import wait_until
 
-pytestmark = pytest.mark.each_database
-
 THREE = ["north", "south", "east"]
 CUSTOMERS = [f"customer {number}" for number in range(20)]
 DONE = 2
