@@ -110,6 +110,17 @@ def server(settings: Any, own_connections: None) -> Iterator[Any]:
     server.close()
 
 
+@pytest.fixture(scope="session")
+def migrated(tmp_path_factory: Any, django_db_setup: None, django_db_blocker: Any) -> Path:
+    """An SQLite database without a row, to be copied: to migrate one takes more than a second."""
+    from tests.kit.clusters import alias_to, migrate
+
+    path: Path = tmp_path_factory.mktemp("migrated") / "south.sqlite3"
+    with django_db_blocker.unblock(), alias_to(f"sqlite:///{path}", "south") as alias:
+        migrate(alias)
+    return path
+
+
 @pytest.fixture
 def impatient(server: Any, settings: Any) -> None:
     """For servers that stall: they are soon left."""

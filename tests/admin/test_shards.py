@@ -12,7 +12,7 @@ from django.utils import timezone
 from django_dbqueue.models import Queue, Worker
 from django_dbqueue.schedules.firing import run_now
 from django_dbqueue.schedules.models import Schedule
-from tests.kit.clusters import alias_to, migrate
+from tests.kit.clusters import alias_to
 from tests.kit.overview import NOTE, OVERVIEW, WORKERS, a_worker, text_of
 from tests.queueapp.models import ArchivedKept, Kept, Note
 
@@ -22,15 +22,6 @@ LIST = "/admin/queueapp/note/"
 FAILURES, RETRY = f"{OVERVIEW}failures/", f"{OVERVIEW}retry/"
 ARCHIVE = "/admin/queueapp/archivedkept/"
 SOUTH = "?database=south"
-
-
-@pytest.fixture(scope="module")
-def migrated(tmp_path_factory, django_db_setup, django_db_blocker):
-    """A database without a row."""
-    path = tmp_path_factory.mktemp("migrated") / "south.sqlite3"
-    with django_db_blocker.unblock(), alias_to(f"sqlite:///{path}", "south") as alias:
-        migrate(alias)
-    return path
 
 
 @pytest.fixture

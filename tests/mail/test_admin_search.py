@@ -2,6 +2,7 @@
 
 import html
 import re
+import shutil
 from urllib.parse import parse_qsl
 
 import pytest
@@ -11,7 +12,7 @@ from django_dbqueue.mail.admin.emails import ArchivedEmailAdmin, EmailAdmin
 from django_dbqueue.mail.models import Email, Recipient
 from django_dbqueue.operate import keyset as pagination
 from django_dbqueue.operate import walking
-from tests.kit.clusters import alias_to, migrate
+from tests.kit.clusters import alias_to
 from tests.kit.mail import archived, finished, in_archive, letter, queued
 from tests.kit.mail_admin import ARCHIVE, LIST, text_of
 from tests.kit.query_plans import captured, complaints, update_statistics
@@ -92,11 +93,10 @@ def test_to_look_through_all_keeps_the_other_filters(browser):
     assert dict(parse_qsl(link[1:])) == kept | {"subject__icontains": "order 12"}
 
 
-def test_to_look_through_all_stays_in_the_database(browser, monkeypatch, tmp_path):
+def test_to_look_through_all_stays_in_the_database(browser, monkeypatch, tmp_path, migrated):
     both = classmethod(lambda _: ["default", "south"])
     monkeypatch.setattr(Email, "written_databases", both)
-    with alias_to(f"sqlite:///{tmp_path}/south.sqlite3", "south") as alias:
-        migrate(alias)
+    with alias_to(f"sqlite:///{shutil.copy(migrated, tmp_path)}", "south"):
         link = "?subject__icontains=order&amp;database=south"
         page = text_of(browser.get("/admin/dbqueue/queue/search/", {"q": "order"}))
         assert f'<a href="{LIST}{link}">Look through all' in page

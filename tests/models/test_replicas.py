@@ -1,11 +1,13 @@
 """Routers that read from a replica: jobs are read where they are written."""
 
+import shutil
+
 import django
 import pytest
 from asgiref.sync import async_to_sync
 from django.db import transaction
 
-from tests.kit.clusters import alias_to, migrate
+from tests.kit.clusters import alias_to
 from tests.kit.jobs import claim_one
 from tests.queueapp.models import ArchivedKept, Kept, Note
 
@@ -23,9 +25,8 @@ class ReadsFromTheSouth:
 
 
 @pytest.fixture
-def south(tmp_path, settings):
-    with alias_to(f"sqlite:///{tmp_path}/south.sqlite3", "south") as alias:
-        migrate(alias)
+def south(tmp_path, migrated, settings):
+    with alias_to(f"sqlite:///{shutil.copy(migrated, tmp_path)}", "south") as alias:
         settings.DATABASE_ROUTERS = [ReadsFromTheSouth()]
         yield alias
 

@@ -1,6 +1,7 @@
 """A schedule is on the database on which workers look for its jobs, and on no other."""
 
 import json
+import shutil
 
 import django
 import pytest
@@ -14,7 +15,7 @@ from django_dbqueue.schedules.firing import run_due, run_now
 from django_dbqueue.schedules.models import Schedule, Tick
 from django_dbqueue.tasks.models import Task
 from django_dbqueue.testing import virtual_clock
-from tests.kit.clusters import alias_to, migrate
+from tests.kit.clusters import alias_to
 from tests.kit.schedules import START, scheduled
 from tests.queueapp.models import Note
 from tests.tasks import calls
@@ -30,10 +31,9 @@ class NotesInTheSouth:
 
 
 @pytest.fixture
-def south(tmp_path):
+def south(tmp_path, migrated):
     """Another database with all tables."""
-    with alias_to(f"sqlite:///{tmp_path}/south.sqlite3", "south") as alias:
-        migrate(alias)
+    with alias_to(f"sqlite:///{shutil.copy(migrated, tmp_path)}", "south") as alias:
         yield alias
 
 
