@@ -178,6 +178,7 @@ def test_what_was_answered_bears_no_mark(server):
 
 
 def test_only_where_it_is_held_does_a_mail_cost_one_more_statement(server, settings):
+    Mailer.objects.create(name="default")  # else the first look makes it, in a transaction
     counts = {}
     for word in ("retry", "hold", "retry", "hold"):
         setting(settings, MAIL_IN_DOUBT=word)
