@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -10,12 +10,10 @@ from django.core.exceptions import ImproperlyConfigured
 from django.db.models import F, Max, Q, Sum
 from django.db.utils import Error
 
-from ..conf.queue_order import matches
 from ..exceptions import first_line
 from ..fields import InstantField
 from ..lifecycle.errors import entries
 from ..lifecycle.failures import Failure, failure_of
-from ..lifecycle.limiter import base_of
 from ..lifecycle.table import Table, table_of
 from ..metrics.counts import UNKNOWN, Failed, count_kind, failed_by_kind
 from ..metrics.failures import UNTOLD, start_of
@@ -169,13 +167,9 @@ def _in_full(served: Served, seen: Look, queues: Sequence[str]) -> Sequence[str]
     """The queues, and those in which something failed that match a pattern or are a lane."""
     if not queues:
         return queues
+    asked = replace(served, queue=None, among=tuple(queues))
     known = {queue for _, queue, *_ in seen.counts.get(served.job_table, ())}
-
-    def is_meant(queue: str) -> bool:
-        names = {queue, base_of(served.model, queue)}
-        return any(matches(wanted, name) for wanted in queues for name in names)
-
-    return sorted({*queues, *filter(is_meant, known)})
+    return sorted({*queues, *filter(asked.means, known)})
 
 
 def one_group(served: Served, fingerprint: str, until: datetime) -> FailureGroup | None:
