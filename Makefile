@@ -24,17 +24,15 @@ BIN = .venv/bin
 PIP_INSTALL = $(BIN)/python -m pip install -q --disable-pip-version-check
 STAMPS = .venv/.stamps
 MYSQL = build/mysql
-# Each takes some seconds, and seldom tells anything that no other test does.
-QUICK_LEAVES_OUT = fuzz admin/test_roles.py project/test_demo_data.py dialects/test_in_lists.py \
-	models/test_exactly_once_kills.py lifecycle/test_rows_by_hand.py admin/test_shards.py \
-	testing/test_schedules.py schedules/test_exactly_once.py beanstalk/test_reads.py \
-	admin/test_no_text_escapes.py admin/test_values.py admin/test_reads.py schedules/test_timing.py \
+# Pages, commands and docs; then files that take some seconds, and seldom tell anything that no other does.
+# Whatever PYTEST_ARGS names runs all the same.
+QUICK_LEAVES_OUT = admin management project fuzz dialects/test_in_lists.py \
+	models/test_exactly_once_kills.py lifecycle/test_rows_by_hand.py testing/test_schedules.py \
+	schedules/test_exactly_once.py beanstalk/test_reads.py schedules/test_timing.py \
 	checks/test_documented.py worker/test_rate_simulation.py lifecycle/test_key_plans.py \
-	admin/test_charts.py admin/test_first_page.py mail/test_admin_search.py \
-	schedules/test_databases.py management/test_no_text_escapes.py mail/test_slow_answer.py \
-	admin/test_all_that_match.py testing/test_rates.py worker/test_clocks_of_nodes.py \
-	admin/test_failures.py monitor/test_overview.py beanstalk/test_connection.py lifecycle/test_growth.py \
-	tools/test_mutants.py admin/test_times.py mail/test_cut_off.py
+	mail/test_admin_search.py schedules/test_databases.py mail/test_slow_answer.py \
+	testing/test_rates.py worker/test_clocks_of_nodes.py monitor/test_overview.py \
+	beanstalk/test_connection.py lifecycle/test_growth.py tools/test_mutants.py mail/test_cut_off.py
 SPELLED = benchmarks django_dbqueue docs scripts testproject tests
 # One proof, at full length, on each database in turn.
 PROOF = $(PYTHON) scripts/servers.py run -- $(BIN)/python scripts/run_tests.py --jobs 1 --workers 1 --only sqlite --only mariadb --only postgresql --full -s
@@ -61,9 +59,9 @@ test-mysql: packages $(STAMPS)/servers mysql  ## all tests of a database on MySQ
 test-sqlite: $(STAMPS)/check  ## test on SQLite only, without a server
 	$(BIN)/python scripts/run_tests.py --only sqlite $(PYTEST_ARGS)
 
-quick: $(STAMPS)/check  ## what takes about a minute: SQLite, no browser, no process, no proof; PYTEST_ARGS
+quick: $(STAMPS)/check  ## what takes about a minute: SQLite, no page, command, process or proof; PYTEST_ARGS
 	TMPDIR=$$($(PYTHON) scripts/folders.py) DBQUEUE_TESTS=1 $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder \
-		-m "not (browser or process or proof or timing)" $(QUICK_LEAVES_OUT:%=--ignore=tests/%) $(PYTEST_ARGS)
+		-m "not (browser or process or proof or timing)" $(if $(findstring tests/,$(PYTEST_ARGS)),,$(QUICK_LEAVES_OUT:%=--ignore=tests/%)) $(PYTEST_ARGS)
 
 check: lint types house  ## lint, types, security, spelling, migrations, the house rules, the docs' code and English; --jobs=2 is faster
 
